@@ -1,0 +1,37 @@
+#!/bin/sh
+# Brings the programs that the tests compare benchpin with: Debian packages, where this user may install them (root and apt), and
+# says what is missing where not. Tests whose peer is missing fail when CI is set and are skipped, saying so, elsewhere.
+set -u
+
+packages="python3-numpy b3sum qemu-user-static"
+[ "${BENCHPIN_LONG:-}" = 1 ] && packages="$packages python3-torch"
+
+# A package counts as there when the file that the tests use is there, however it was installed.
+present() {
+	case $1 in
+	python3-numpy) /usr/bin/python3 -c 'import numpy' 2>/dev/null || python3 -c 'import numpy' 2>/dev/null ;;
+	python3-torch) /usr/bin/python3 -c 'import torch' 2>/dev/null ;;
+	b3sum) command -v b3sum >/dev/null ;;
+	qemu-user-static) command -v qemu-aarch64-static >/dev/null ;;
+	esac
+}
+
+missing=""
+for p in $packages; do
+	present "$p" || missing="$missing $p"
+done
+[ -z "$missing" ] && exit 0
+
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+	echo "deps: installing$missing" >&2
+	apt-get update -qq >&2
+	# shellcheck disable=SC2086 # the list is split on purpose
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null || {
+		echo "deps: apt-get could not install$missing" >&2
+		exit 1
+	}
+	exit 0
+fi
+echo "deps: missing:$missing" >&2
+echo "deps: install them (Debian, Ubuntu: sudo apt-get install$missing); without them the tests that compare with these programs are skipped" >&2
+exit 0
