@@ -1,0 +1,238 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+)
+
+// MaxRanks is the largest size of a local group.
+const MaxRanks = 1 << 20
+
+// Local is a group of ranks in one process. Its barrier allocates nothing: every rank has a channel of one place, and the last rank
+// to arrive puts a token into each. The tokens are the sense of the barrier: a rank takes its token before it can arrive again, so
+// an early rank can never pass the next barrier with the token of this one.
+type Local struct {
+	members []Member
+	// state counts in one word, so that no interleaving can miss an uneven end: ranks waiting in the low half, ranks that left in
+	// the high half.
+	state atomic.Uint64
+	// slots hold the values of a reduction, in two sets used in turn: a set is written again only after every rank has passed the
+	// barrier that follows its reading.
+	slots [2][]int64
+
+	abortOnce sync.Once
+	aborted   chan struct{}
+	err       error // set before aborted is closed
+}
+
+// oneLeft is one rank that left, in Local.state.
+const oneLeft = 1 << 32
+
+// Member is one rank of a Local group.
+type Member struct {
+	group *Local
+	rank  int
+	wake  chan struct{}
+	// busy is true while the rank is in a barrier; a second goroutine in it is a fault that would otherwise hang the group.
+	busy atomic.Bool
+	// left is true once the rank has left.
+	left atomic.Bool
+	// round picks the set of slots of the next reduction. Used by the rank's goroutine only.
+	round uint
+	_     [32]byte // keeps neighbours off the same cache line
+}
+
+var (
+	_ Cluster = (*Member)(nil)
+	_ Reducer = (*Member)(nil)
+)
+
+// NewLocal makes a group of n ranks, 1 to MaxRanks.
+func NewLocal(n int) (*Local, error) {
+	if n < 1 || n > MaxRanks {
+		return nil, fmt.Errorf("cluster: %d ranks: expected 1 to %d", n, MaxRanks)
+	}
+	l := &Local{members: make([]Member, n), aborted: make(chan struct{})}
+	l.slots[0], l.slots[1] = make([]int64, n), make([]int64, n)
+	for i := range l.members {
+		l.members[i] = Member{group: l, rank: i, wake: make(chan struct{}, 1)}
+	}
+	return l, nil
+}
+
+// Size is the number of ranks.
+func (l *Local) Size() int { return len(l.members) }
+
+// Rank returns rank r, 0 to Size-1, and nil for any other number.
+func (l *Local) Rank(r int) *Member {
+	if r < 0 || r >= len(l.members) {
+		return nil
+	}
+	return &l.members[r]
+}
+
+// Abort ends the group with err, as Cluster.Abort. A nil err becomes ErrAborted.
+func (l *Local) Abort(err error) {
+	l.abortOnce.Do(func() {
+		if err == nil {
+			err = ErrAborted
+		}
+		l.err = err
+		close(l.aborted)
+	})
+}
+
+// Err is the group's error: nil while it is whole.
+func (l *Local) Err() error {
+	select {
+	case <-l.aborted:
+		return l.err
+	default:
+		return nil
+	}
+}
+
+// Aborted is closed when the group is aborted: what a rank does outside the barrier can stop with the others.
+func (l *Local) Aborted() <-chan struct{} { return l.aborted }
+
+// Run runs f once for each rank, each on its own goroutine, and waits for all of them. The first rank that returns an error or
+// panics aborts the group, and Run returns that error, once, whatever the other ranks returned because of it. ctx, handed to f, is
+// cancelled when the group is aborted, with the group's error as its cause. A rank whose f returned nil has left: if others wait for
+// it then, or later, they get an error that wraps ErrUneven. A group can be run once.
+func (l *Local) Run(ctx context.Context, f func(ctx context.Context, m *Member) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-l.aborted:
+			cancel(l.err)
+		case <-done:
+		}
+	}()
+	var wg sync.WaitGroup
+	for i := range l.members {
+		m := &l.members[i]
+		wg.Go(func() {
+			if err := guard(ctx, m, f); err != nil {
+				l.Abort(err)
+				return
+			}
+			m.Leave()
+		})
+	}
+	wg.Wait()
+	return l.Err()
+}
+
+// guard turns a panic of f into an error that names the rank: one rank's fault must stop all and be reported once.
+func guard(ctx context.Context, m *Member, f func(ctx context.Context, m *Member) error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("cluster: rank %d panicked: %v\n%s", m.rank, v, debug.Stack())
+		}
+	}()
+	return f(ctx, m)
+}
+
+// Rank is this rank's number.
+func (m *Member) Rank() int { return m.rank }
+
+// Size is the number of ranks in the group.
+func (m *Member) Size() int { return len(m.group.members) }
+
+// Abort ends the group, as Cluster.Abort.
+func (m *Member) Abort(err error) { m.group.Abort(err) }
+
+// Leave says that this rank comes to no further barrier. A group in which some have left and others wait is aborted with an error
+// that wraps ErrUneven. Leaving twice does nothing.
+func (m *Member) Leave() {
+	if m.left.Swap(true) {
+		return
+	}
+	if s := m.group.state.Add(oneLeft); s%oneLeft != 0 {
+		m.group.Abort(fmt.Errorf("%w: rank %d ended while %d others waited at the barrier; every rank must have the same number "+
+			"of steps", ErrUneven, m.rank, s%oneLeft))
+	}
+}
+
+// Barrier waits for all ranks, as Cluster.Barrier. A rank whose barrier was complete when the group was aborted gets the error too
+// if it had not returned yet. It allocates nothing unless it fails.
+func (m *Member) Barrier(ctx context.Context) error {
+	l := m.group
+	if m.left.Load() || !m.busy.CompareAndSwap(false, true) {
+		l.Abort(fmt.Errorf("%w: rank %d came to the barrier twice at a time, or after it had left", ErrMisuse, m.rank))
+		return l.err
+	}
+	defer m.busy.Store(false)
+	if ctx.Err() != nil {
+		return m.cancelled(ctx)
+	}
+	if err := l.Err(); err != nil {
+		return err
+	}
+	s := l.state.Add(1)
+	if left := s / oneLeft; left != 0 {
+		l.Abort(fmt.Errorf("%w: rank %d came to a barrier that %d of %d ranks will never reach; every rank must have the same "+
+			"number of steps", ErrUneven, m.rank, left, len(l.members)))
+		return l.err
+	}
+	if int(s) == len(l.members) {
+		// All others wait: nobody else touches the count until the tokens are out.
+		l.state.Add(^uint64(len(l.members) - 1))
+		for i := range l.members {
+			if i != m.rank {
+				l.members[i].wake <- struct{}{}
+			}
+		}
+		return nil
+	}
+	select {
+	case <-m.wake:
+		return l.Err()
+	case <-l.aborted:
+		return l.err
+	case <-ctx.Done():
+		return m.cancelled(ctx)
+	}
+}
+
+// cancelled aborts the group because ctx is done, and returns the group's error.
+func (m *Member) cancelled(ctx context.Context) error {
+	m.group.Abort(fmt.Errorf("cluster: rank %d stopped at the barrier: %w", m.rank, context.Cause(ctx)))
+	return m.group.err
+}
+
+// Sum returns the sum of v over all ranks, as Reducer.Sum.
+func (m *Member) Sum(ctx context.Context, v int64) (int64, error) {
+	all, err := m.exchange(ctx, v)
+	var sum int64
+	for _, x := range all {
+		sum += x
+	}
+	return sum, err
+}
+
+// Max returns the largest v of all ranks, as Reducer.Max.
+func (m *Member) Max(ctx context.Context, v int64) (int64, error) {
+	all, err := m.exchange(ctx, v)
+	for _, x := range all {
+		v = max(v, x)
+	}
+	return v, err
+}
+
+// exchange returns the values of all ranks. The slice is good until this rank's next exchange.
+func (m *Member) exchange(ctx context.Context, v int64) ([]int64, error) {
+	slots := m.group.slots[m.round%2]
+	m.round++
+	slots[m.rank] = v
+	if err := m.Barrier(ctx); err != nil {
+		return nil, err
+	}
+	return slots, nil
+}
