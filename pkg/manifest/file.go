@@ -1,0 +1,170 @@
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// EntriesPath returns where the entries stand for a header at headerPath: NAME.entries.jsonl.zst beside NAME.json.
+func EntriesPath(headerPath string) string {
+	return strings.TrimSuffix(headerPath, ".json") + ".entries.jsonl.zst"
+}
+
+// Open opens a manifest saved by [File.Commit].
+func Open(headerPath string) (*Manifest, error) {
+	raw, err := readLimited(headerPath, MaxHeaderBytes)
+	if err != nil {
+		return nil, err
+	}
+	path := EntriesPath(headerPath)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("entries of manifest %s: %w", headerPath, err)
+	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("%s: expected a regular file, found %s", path, st.Mode().Type())
+	}
+	var m *Manifest
+	if err == nil {
+		m, err = OpenReaders(raw, f, st.Size())
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("manifest %s: %w", headerPath, err)
+	}
+	m.name, m.close = path, f.Close
+	return m, nil
+}
+
+func readLimited(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	if int64(len(b)) > limit {
+		return nil, fmt.Errorf("%w: header %s has more than %d bytes", ErrLimit, path, limit)
+	}
+	return b, nil
+}
+
+// File is a manifest on its way to disk: a Writer whose two files appear together.
+type File struct {
+	w          *Writer
+	headerPath string
+	entries    *os.File
+	done       bool
+}
+
+// Create begins the pair of files headerPath (NAME.json) and EntriesPath(headerPath). Folders above are made as needed.
+// Nothing appears under these names before Commit.
+func Create(headerPath string, meta Meta) (*File, error) {
+	if !strings.HasSuffix(headerPath, ".json") || filepath.Base(headerPath) == ".json" {
+		return nil, fmt.Errorf("manifest %s: expected a name that ends in .json", headerPath)
+	}
+	if err := os.MkdirAll(filepath.Dir(headerPath), 0o777); err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	f, err := temporary(EntriesPath(headerPath))
+	if err != nil {
+		return nil, err
+	}
+	return &File{w: NewWriter(f, meta), headerPath: headerPath, entries: f}, nil
+}
+
+// Add appends an entry: see [Writer.Add].
+func (f *File) Add(e Entry) error { return f.w.Add(e) }
+
+// temporary creates a file beside path that every user may read, as far as the umask allows.
+func temporary(path string) (*os.File, error) {
+	for try := 0; ; try++ {
+		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".benchpin-tmp-%d-%d-%s", os.Getpid(), try, filepath.Base(path)))
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if err == nil || !errors.Is(err, os.ErrExist) || try >= 1000 {
+			if err != nil {
+				return nil, fmt.Errorf("manifest: %w", err)
+			}
+			return f, nil
+		}
+	}
+}
+
+// Commit ends the manifest, brings both files to the device, and gives them their names: entries first, header last. A
+// process killed between the two leaves an older header, if there was one, beside newer entries; reading such a pair is an
+// error, never a mixture.
+func (f *File) Commit() (h Header, err error) {
+	if f.done {
+		return Header{}, errClosed
+	}
+	defer func() {
+		if aerr := f.Abort(); err == nil {
+			err = aerr
+		}
+	}()
+	if h, err = f.w.Close(); err != nil {
+		return Header{}, err
+	}
+	raw, err := h.Encode()
+	if err != nil {
+		return Header{}, err
+	}
+	if err := f.entries.Sync(); err != nil {
+		return Header{}, fmt.Errorf("manifest: %w", err)
+	}
+	hf, err := temporary(f.headerPath)
+	if err != nil {
+		return Header{}, err
+	}
+	defer os.Remove(hf.Name())
+	_, err = hf.Write(raw)
+	if err == nil {
+		err = hf.Sync()
+	}
+	if cerr := hf.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.entries.Name(), EntriesPath(f.headerPath))
+	}
+	if err == nil {
+		err = os.Rename(hf.Name(), f.headerPath)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(f.headerPath))
+	}
+	if err != nil {
+		return Header{}, fmt.Errorf("save manifest %s: %w", f.headerPath, err)
+	}
+	return h, nil
+}
+
+// Abort removes what was written. After Commit it does nothing, so that it can be deferred.
+func (f *File) Abort() error {
+	if f.done {
+		return nil
+	}
+	f.done = true
+	err := f.entries.Close()
+	if rerr := os.Remove(f.entries.Name()); rerr != nil && !errors.Is(rerr, os.ErrNotExist) {
+		err = errors.Join(err, rerr)
+	}
+	return err
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

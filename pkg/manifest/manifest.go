@@ -1,0 +1,103 @@
+// Package manifest is the content address of a data set: path, size and BLAKE3 digest of every file, under one root. It
+// writes manifests, reads them strictly, pins what lies in a store, compares a store with a manifest, and compares two
+// manifests. The format is specified in docs/manifest.md.
+//
+// Entries stream: writing, reading, verifying and comparing need memory for one frame of entries, whatever the number
+// of files.
+//
+// The package never takes a file's word for anything it can compute, never records a time, a host or an absolute path, and
+// never follows what a manifest says to anywhere but the store it was given.
+package manifest
+
+import (
+	"encoding/hex"
+	"fmt"
+
+	"github.com/opencontainers/go-digest"
+)
+
+const (
+	// MediaType is the media type of the header (manifest.json).
+	MediaType = "application/vnd.benchpin.manifest.v1+json"
+	// EntriesMediaType is the media type of the file of entries (manifest.entries.jsonl.zst).
+	EntriesMediaType = "application/vnd.benchpin.manifest.entries.v1+jsonl.zstd"
+)
+
+// Limits of the format. Writer and reader hold the same ones.
+const (
+	MaxFrameEntries = 65_536       // lines in one frame
+	MaxFrameBytes   = 16 << 20     // bytes of the lines of one frame, before compression
+	MaxFrames       = 1 << 20      // frames, so at most 2^36 files
+	MaxHeaderBytes  = 1 << 30      // bytes of the header
+	MaxRecipeBytes  = 1 << 20      // bytes of the recipe
+	MaxNumber       = 1<<53 - 1    // any number that is written as a JSON number: sizes, counts, offsets
+	maxLineBytes    = 2*4095 + 128 // a path of quotes alone, escaped, and the rest of the line
+)
+
+// Class is the class of a fault in a manifest. Errors of this package match exactly one of the constants below with
+// errors.Is; the negative vectors in testdata/manifest name theirs.
+type Class string
+
+// Error returns the name of the class.
+func (c Class) Error() string { return "invalid manifest (" + string(c) + ")" }
+
+const (
+	ErrSyntax    Class = "syntax"     // not the JSON that is expected at all
+	ErrCanonical Class = "canonical"  // JSON, but other bytes than the one way in which it may be written
+	ErrMediaType Class = "media-type" // another kind of document, or another version
+	ErrLimit     Class = "limit"      // a limit of the format is exceeded
+	ErrField     Class = "field"      // a field's value is outside its range
+	ErrPath      Class = "path"       // a path breaks the rules of store.CheckName
+	ErrOrder     Class = "order"      // paths do not strictly ascend
+	ErrFrame     Class = "frame"      // a frame is not what the header says, or not zstd
+	ErrCount     Class = "count"      // number of entries or of bytes differs from what the header says
+	ErrRoot      Class = "root"       // the tree over the entries has another root than the header says
+)
+
+// Entry is one file of a data set.
+type Entry struct {
+	Path   string   // relative to the data set, as store.CheckName demands
+	Size   int64    // bytes, 0 to MaxNumber
+	Digest [32]byte // BLAKE3 of the content
+}
+
+// FormatDigest writes a BLAKE3 digest the way documents hold it: "blake3:" and 64 lower-case hex digits.
+func FormatDigest(d [32]byte) digest.Digest {
+	return digest.NewDigestFromEncoded(digest.BLAKE3, hex.EncodeToString(d[:]))
+}
+
+// ParseDigest reads what FormatDigest writes and refuses everything else, upper case and other algorithms among it.
+func ParseDigest(s string) ([32]byte, error) {
+	var d [32]byte
+	if len(s) != len(digestPrefix)+64 || s[:len(digestPrefix)] != digestPrefix || !decodeHex(&d, s[len(digestPrefix):]) {
+		return d, fmt.Errorf("%w: expected blake3: and 64 lower-case hex digits, found %.100q", ErrField, s)
+	}
+	return d, nil
+}
+
+const digestPrefix = "blake3:"
+
+// decodeHex reads 64 lower-case hex digits.
+func decodeHex[S ~string | ~[]byte](d *[32]byte, s S) bool {
+	if len(s) != 64 {
+		return false
+	}
+	for i := range d {
+		hi, lo := nibble(s[2*i]), nibble(s[2*i+1])
+		if hi > 15 || lo > 15 {
+			return false
+		}
+		d[i] = hi<<4 | lo
+	}
+	return true
+}
+
+func nibble(c byte) byte {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0'
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10
+	}
+	return 255
+}

@@ -1,0 +1,274 @@
+package manifest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"sync"
+
+	"github.com/opencontainers/go-digest"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/benchpin/benchpin/pkg/store"
+)
+
+// VerifyOptions are the choices of Verify. The zero value is good.
+type VerifyOptions struct {
+	// Workers is how many files are hashed at once; below 1: twice the number of cores.
+	Workers int
+	// Limit is the number of mismatches after which verifying stops; below 1: 100. It bounds memory and, for a data set
+	// that is another one altogether, time.
+	Limit int
+	// Select, if not nil, says which files are hashed; of the others only presence and size are compared.
+	Select func(Entry) bool
+	// Each, if not nil, is called for every file that was hashed and found equal, with its index in the manifest and the
+	// identity that it had before and after. Calls come in any order, never two at once.
+	Each func(index int64, e Entry, info store.Info)
+	// Progress, if not nil, is called with the files and bytes hashed so far, never two calls at once.
+	Progress func(files, bytes int64)
+}
+
+// Report says what Verify did.
+type Report struct {
+	Root    digest.Digest // of the manifest; its entries were found to have it
+	Files   int64         // hashed
+	Bytes   int64         // hashed
+	Skipped int64         // files of which only presence and size were compared, by choice of Select
+	// Mismatches are the differences found, sorted by path.
+	Mismatches []*MismatchError
+	// Stopped is true when there were so many mismatches that verifying ended early; there may be more.
+	Stopped bool
+}
+
+// errEnough ends a verification that found too much.
+var errEnough = errors.New("too many mismatches")
+
+// Verify compares a store with a manifest: every file that one of them has. It returns nil only if each is in both, with the
+// size and the bytes that the manifest says, and the manifest itself is sound. If files differ, the error matches
+// *MismatchError (the first by path) and the report holds them all up to the limit. Listing and entries are merged as they
+// stream, so that memory does not grow with the number of files.
+func Verify(ctx context.Context, m *Manifest, src Source, o VerifyOptions) (Report, error) {
+	v := &verifier{src: src, o: o, limit: o.Limit, meter: meter{report: o.Progress}, jobs: make(chan job)}
+	if v.limit < 1 {
+		v.limit = 100
+	}
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	v.cancel = cancel
+	g, gctx := errgroup.WithContext(inner)
+	g.Go(func() error {
+		defer close(v.jobs)
+		return v.walk(gctx, m)
+	})
+	for range workers(o.Workers) {
+		g.Go(func() error { return v.work(gctx) })
+	}
+	err := g.Wait()
+	r := Report{Root: m.header.Root, Files: v.files, Bytes: v.bytes, Skipped: v.skipped, Mismatches: v.found}
+	if v.stopped && ctx.Err() == nil {
+		r.Stopped, err = true, nil
+	}
+	if err != nil {
+		return r, fmt.Errorf("verify: %w", err)
+	}
+	if r.Mismatches, err = v.renames(ctx); err != nil {
+		return r, fmt.Errorf("verify: %w", err)
+	}
+	switch n := len(r.Mismatches); {
+	case n == 0:
+		return r, nil
+	case n == 1 && !r.Stopped:
+		return r, fmt.Errorf("verify: %w", r.Mismatches[0])
+	case r.Stopped:
+		return r, fmt.Errorf("verify: %w (and %d more, then verifying stopped)", r.Mismatches[0], n-1)
+	default:
+		return r, fmt.Errorf("verify: %w (and %d more)", r.Mismatches[0], n-1)
+	}
+}
+
+type job struct {
+	index int64
+	e     Entry
+}
+
+type verifier struct {
+	src     Source
+	o       VerifyOptions
+	limit   int
+	cancel  context.CancelCauseFunc
+	jobs    chan job
+	skipped int64
+
+	meter meter
+
+	mu           sync.Mutex // guards what follows
+	found        []*MismatchError
+	stopped      bool
+	files, bytes int64
+}
+
+// walk merges listing and entries and hands out what is to be hashed.
+func (v *verifier) walk(ctx context.Context, m *Manifest) error {
+	nextEntry, stopEntries := pull(func(yield func(Entry) error) error { return m.Entries(ctx, yield) })
+	defer stopEntries()
+	nextInfo, stopInfos := pull(func(yield func(store.Info) error) error { return v.src.List(ctx, yield) })
+	defer stopInfos()
+
+	e, haveE, err := nextEntry()
+	if err != nil {
+		return err
+	}
+	i, haveI, err := nextInfo()
+	if err != nil {
+		return err
+	}
+	for index := int64(0); haveE || haveI; {
+		stepE := haveE && (!haveI || e.Path <= i.Path)
+		stepI := haveI && (!haveE || i.Path <= e.Path)
+		switch {
+		case stepE && stepI:
+			if err := v.both(ctx, index, e, i); err != nil {
+				return err
+			}
+		case stepE:
+			v.differ(&MismatchError{Kind: Missing, Path: e.Path, Expected: expected(e)})
+		default:
+			v.differ(&MismatchError{Kind: Extra, Path: i.Path, Found: &Side{Size: i.Size}})
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if stepE {
+			index++
+			if e, haveE, err = nextEntry(); err != nil {
+				return err
+			}
+		}
+		if stepI {
+			before := i.Path
+			if i, haveI, err = nextInfo(); err != nil {
+				return err
+			}
+			if haveI && i.Path <= before {
+				return fmt.Errorf("the store lists %q after %q, expected the order of raw bytes", i.Path, before)
+			}
+		}
+	}
+	return nil
+}
+
+func expected(e Entry) *Side { return &Side{Size: e.Size, Digest: FormatDigest(e.Digest)} }
+
+// both handles a path that manifest and store have.
+func (v *verifier) both(ctx context.Context, index int64, e Entry, i store.Info) error {
+	if e.Size != i.Size {
+		v.differ(&MismatchError{Kind: Changed, Path: e.Path, Expected: expected(e), Found: &Side{Size: i.Size}})
+		return nil
+	}
+	if v.o.Select != nil && !v.o.Select(e) {
+		v.skipped++
+		return nil
+	}
+	select {
+	case v.jobs <- job{index, e}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// work hashes what walk hands out.
+func (v *verifier) work(ctx context.Context) error {
+	buf := store.AlignedBuffer(chunk)
+	for j := range v.jobs {
+		sum, info, err := HashFile(ctx, v.src, j.e.Path, buf, v.meter.piece)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			v.differ(&MismatchError{Kind: Missing, Path: j.e.Path, Expected: expected(j.e)})
+		case err != nil:
+			return err
+		case sum != j.e.Digest || info.Size != j.e.Size:
+			v.differ(&MismatchError{Kind: Changed, Path: j.e.Path, Expected: expected(j.e), Found: &Side{info.Size, FormatDigest(sum)}})
+		default:
+			v.equal(j, info)
+		}
+		v.meter.add(1, 0)
+	}
+	return nil
+}
+
+func (v *verifier) equal(j job, info store.Info) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.files++
+	v.bytes += info.Size
+	if v.o.Each != nil {
+		v.o.Each(j.index, j.e, info)
+	}
+}
+
+func (v *verifier) differ(m *MismatchError) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.stopped {
+		return
+	}
+	v.found = append(v.found, m)
+	if len(v.found) >= v.limit {
+		v.stopped = true
+		v.cancel(errEnough)
+	}
+}
+
+// renames hashes those extra files that have the size of a missing one, and pairs equal ones.
+func (v *verifier) renames(ctx context.Context) ([]*MismatchError, error) {
+	sizes := map[int64]bool{}
+	for _, m := range v.found {
+		if m.Kind == Missing {
+			sizes[m.Expected.Size] = true
+		}
+	}
+	digests := map[string]digest.Digest{}
+	var buf []byte
+	for _, m := range v.found {
+		if m.Kind != Extra || !sizes[m.Found.Size] {
+			continue
+		}
+		if buf == nil {
+			buf = store.AlignedBuffer(chunk)
+		}
+		sum, _, err := HashFile(ctx, v.src, m.Path, buf, nil)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return v.found, err
+		}
+		digests[m.Path] = FormatDigest(sum)
+	}
+	return pairRenames(v.found, digests), nil
+}
+
+// pull turns a function that calls back into one that is asked for the next value. After the last value, next returns
+// false and the function's error. stop must be called in the end.
+func pull[T any](each func(yield func(T) error) error) (next func() (T, bool, error), stop func()) {
+	errStop := errors.New("no more values wanted")
+	var final error
+	n, stop := iter.Pull(func(yield func(T) bool) {
+		final = each(func(v T) error {
+			if !yield(v) {
+				return errStop
+			}
+			return nil
+		})
+	})
+	return func() (T, bool, error) {
+		v, ok := n()
+		if ok {
+			return v, true, nil
+		}
+		return v, false, final
+	}, stop
+}

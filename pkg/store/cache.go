@@ -1,0 +1,148 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrResidencyHidden is wrapped by the error of [Folder.Resident] where the kernel hides which pages are in memory: it
+// shows them only to the owner of a file and to those who may write to it.
+var ErrResidencyHidden = errors.New("the kernel does not show which pages of this file are in memory")
+
+// Resident returns how many bytes of the file are in the page cache, counted in whole pages, the last one up to the end of
+// the file. It reads nothing and changes nothing.
+func (f *Folder) Resident(name string) (int64, error) {
+	defer runtime.KeepAlive(f)
+	fd, err := f.openBeneath(name, unix.O_RDONLY)
+	if err != nil {
+		return 0, f.openError(name, err)
+	}
+	defer unix.Close(fd)
+	info, err := f.describe(fd, name)
+	if err != nil {
+		return 0, err
+	}
+	if !residencyShown(fd) {
+		return 0, fmt.Errorf("resident pages of %s: %w: run as its owner, or give write permission", name, ErrResidencyHidden)
+	}
+	const step = 1 << 30 // bytes looked up at once: 256 KiB of answers
+	page := int64(os.Getpagesize())
+	var vec []byte
+	var sum int64
+	for off := int64(0); off < info.Size; off += step {
+		n := min(step, info.Size-off)
+		if vec, err = residency(fd, off, n, vec); err != nil {
+			return 0, f.wrap("resident pages of", name, err)
+		}
+		for i, v := range vec {
+			if v&1 != 0 {
+				sum += min(page, n-int64(i)*page)
+			}
+		}
+	}
+	return sum, nil
+}
+
+// Evict writes the file's changed pages to the device and asks the kernel to drop all its pages from the page cache.
+// The kernel keeps pages that somebody maps or is using; Resident tells.
+func (f *Folder) Evict(name string) error {
+	defer runtime.KeepAlive(f)
+	fd, err := f.openBeneath(name, unix.O_RDONLY)
+	if err != nil {
+		return f.openError(name, err)
+	}
+	defer unix.Close(fd)
+	if _, err := f.describe(fd, name); err != nil {
+		return err
+	}
+	if _, err := retry(func() (int, error) { return 0, unix.Fsync(fd) }); err != nil {
+		return f.wrap("sync", name, err)
+	}
+	_, err = retry(func() (int, error) { return 0, unix.Fadvise(fd, 0, 0, unix.FADV_DONTNEED) })
+	return f.wrap("drop pages of", name, err)
+}
+
+// residency asks which pages of [off, off+n) of the file are in memory, one byte a page, into vec or a larger slice. off
+// is a multiple of the page size.
+func residency(fd int, off, n int64, vec []byte) ([]byte, error) {
+	page := int64(os.Getpagesize())
+	count := int((n + page - 1) / page)
+	if count == 0 {
+		return vec[:0], nil
+	}
+	if cap(vec) < count {
+		vec = make([]byte, count)
+	}
+	vec = vec[:count]
+	addr, err := unix.MmapPtr(fd, off, nil, uintptr(n), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = unix.MunmapPtr(addr, uintptr(n)) }()
+	for {
+		_, _, e := unix.Syscall(unix.SYS_MINCORE, uintptr(addr), uintptr(n), uintptr(unsafe.Pointer(&vec[0])))
+		switch e {
+		case 0:
+			return vec, nil
+		case unix.EAGAIN, unix.EINTR:
+			continue
+		}
+		return nil, e
+	}
+}
+
+// residencyShown reports whether mincore tells the truth about this file. To anyone but the owner and those who may
+// write, Linux (since 5.2) says that every page is in memory.
+func residencyShown(fd int) bool {
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) == nil && (os.Geteuid() == 0 || int(st.Uid) == os.Geteuid()) {
+		return true
+	}
+	return unix.Faccessat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.W_OK, unix.AT_EACCESS) == nil
+}
+
+// guarded runs a read of n bytes at off and then drops those pages of the range that were not in memory before it. Where
+// residency is hidden or cannot be had, all pages of the range are dropped: colder than before, never warmer.
+func (r *folderFile) guarded(off int64, n int, read func() (int, error)) (int, error) {
+	page := int64(os.Getpagesize())
+	start := off &^ (page - 1)
+	end := min(off+int64(n), r.size)
+	var local [window/4096 + 1]byte
+	vec := local[:0]
+	if !r.blind && end > start {
+		if v, err := residency(r.fd, start, end-start, vec); err == nil {
+			vec = v
+		}
+	}
+	m, err := read()
+	if end <= start {
+		return m, err
+	}
+	if len(vec) == 0 {
+		r.drop(start, end-start)
+		return m, err
+	}
+	for i := 0; i < len(vec); {
+		if vec[i]&1 != 0 {
+			i++
+			continue
+		}
+		j := i
+		for j < len(vec) && vec[j]&1 == 0 {
+			j++
+		}
+		r.drop(start+int64(i)*page, int64(j-i)*page)
+		i = j
+	}
+	return m, err
+}
+
+// drop asks for pages to leave the cache. It is advice: that it had no effect shows in Resident, not as an error.
+func (r *folderFile) drop(off, n int64) {
+	_, _ = retry(func() (int, error) { return 0, unix.Fadvise(r.fd, off, n, unix.FADV_DONTNEED) })
+}
