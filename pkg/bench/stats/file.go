@@ -1,0 +1,197 @@
+package stats
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/parquet-go/parquet-go"
+)
+
+// The errors of this package that callers can tell apart.
+var (
+	// ErrFormat: the file is no file of steps of this version, or is damaged.
+	ErrFormat = errors.New("steps: not a sound file of steps")
+	// ErrImpossible: rows that no run can have made.
+	ErrImpossible = errors.New("steps: impossible")
+	// ErrPlan: the rows do not fit the plan.
+	ErrPlan = errors.New("steps: not the planned run")
+)
+
+const (
+	// groupRows is the number of rows of a row group, which is what the writer holds in memory at most (about 9 MB).
+	groupRows = 1 << 16
+	// chunkRows is the number of rows that reader and writer move at a time.
+	chunkRows = 1 << 10
+)
+
+// Device is what the kernel counted as read from block devices for this process in one epoch.
+type Device struct {
+	Epoch int `json:"epoch"`
+	// Bytes is nil when it is not known; Absent then says why.
+	Bytes  *record.Int `json:"bytes,omitempty"`
+	Absent string      `json:"absent,omitempty"`
+}
+
+// Writer writes rows as steps.parquet. The same rows give the same bytes with the same version of this program. It is for
+// one goroutine.
+type Writer struct {
+	w       *parquet.GenericWriter[Step]
+	devices []Device
+}
+
+// NewWriter starts a file on w, which it does not close.
+func NewWriter(w io.Writer) *Writer {
+	return &Writer{w: parquet.NewGenericWriter[Step](w,
+		// The default names the library's build, which would make equal rows give unequal files.
+		parquet.CreatedBy("benchpin", "1", "steps"),
+		parquet.Compression(&parquet.Zstd),
+		parquet.MaxRowsPerRowGroup(groupRows),
+		parquet.PageBufferSize(64<<10),
+		parquet.KeyValueMetadata(SchemaKey, SchemaName),
+	)}
+}
+
+// Write appends rows, which must follow in the order of epoch, step, rank; the reader checks that.
+func (w *Writer) Write(rows []Step) error {
+	if _, err := w.w.Write(rows); err != nil {
+		return fmt.Errorf("steps: writing rows: %w", err)
+	}
+	return nil
+}
+
+// SetDevice notes what came from block devices in an epoch. Epochs must be given in rising order.
+func (w *Writer) SetDevice(d Device) error {
+	w.devices = append(w.devices, d)
+	return checkDevices(w.devices)
+}
+
+// Close writes the footer.
+func (w *Writer) Close() error {
+	b, err := json.Marshal(w.devices)
+	if err != nil {
+		return fmt.Errorf("steps: %w", err)
+	}
+	if w.devices == nil {
+		b = []byte("[]")
+	}
+	w.w.SetKeyValueMetadata(DeviceKey, string(b))
+	if err := w.w.Close(); err != nil {
+		return fmt.Errorf("steps: writing the footer: %w", err)
+	}
+	return nil
+}
+
+func checkDevices(ds []Device) error {
+	last := 0
+	for _, d := range ds {
+		switch {
+		case d.Epoch <= last:
+			return fmt.Errorf("%w: device bytes of epoch %d after those of epoch %d", ErrImpossible, d.Epoch, last)
+		case (d.Bytes == nil) == (d.Absent == ""):
+			return fmt.Errorf("%w: device bytes of epoch %d: expected either bytes or the reason why there are none", ErrImpossible, d.Epoch)
+		case d.Bytes != nil && *d.Bytes < 0:
+			return fmt.Errorf("%w: device bytes of epoch %d: %d", ErrImpossible, d.Epoch, *d.Bytes)
+		}
+		last = d.Epoch
+	}
+	return nil
+}
+
+// Reader reads a file of steps from its first row to its last. It is strict: another schema, another column, a damaged page or a
+// wrong row is an error that wraps ErrFormat or ErrImpossible, and never a panic.
+type Reader struct {
+	f       *parquet.File
+	r       *parquet.GenericReader[Step]
+	rows    int64
+	devices []Device
+}
+
+// Open opens a file of steps of the given size in bytes.
+func Open(f io.ReaderAt, size int64) (r *Reader, err error) {
+	defer guard(&err)
+	pf, err := parquet.OpenFile(f, size, parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	if v, _ := pf.Lookup(SchemaKey); v != SchemaName {
+		return nil, fmt.Errorf("%w: metadata %s is %q, expected %q", ErrFormat, SchemaKey, v, SchemaName)
+	}
+	if got, want := pf.Schema().String(), parquet.SchemaOf(Step{}).String(); got != want {
+		return nil, fmt.Errorf("%w: columns are\n%s\nexpected\n%s", ErrFormat, got, want)
+	}
+	r = &Reader{f: pf, rows: pf.NumRows()}
+	var groups int64
+	for _, g := range pf.RowGroups() {
+		if n := g.NumRows(); n < 0 || n > groupRows {
+			return nil, fmt.Errorf("%w: a row group of %d rows, expected at most %d", ErrFormat, n, groupRows)
+		}
+		groups += g.NumRows()
+	}
+	if groups != r.rows {
+		return nil, fmt.Errorf("%w: row groups hold %d rows, the footer says %d", ErrFormat, groups, r.rows)
+	}
+	text, ok := pf.Lookup(DeviceKey)
+	if !ok {
+		return nil, fmt.Errorf("%w: metadata %s is missing", ErrFormat, DeviceKey)
+	}
+	if err := json.Unmarshal([]byte(text), &r.devices); err != nil {
+		return nil, fmt.Errorf("%w: metadata %s: %w", ErrFormat, DeviceKey, err)
+	}
+	if err := checkDevices(r.devices); err != nil {
+		return nil, fmt.Errorf("metadata %s: %w", DeviceKey, err)
+	}
+	r.r = parquet.NewGenericReader[Step](pf)
+	return r, nil
+}
+
+// Rows is the number of rows.
+func (r *Reader) Rows() int64 { return r.rows }
+
+// Devices are the bytes from block devices, for each epoch that has an entry, in rising order.
+func (r *Reader) Devices() []Device { return r.devices }
+
+// Each calls yield for every row from the first, checked by itself; yield must not keep the pointer. It stops at the first error.
+func (r *Reader) Each(yield func(*Step) error) (err error) {
+	defer guard(&err)
+	if err := r.r.SeekToRow(0); err != nil {
+		return fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	buf := make([]Step, chunkRows)
+	var n int64
+	for {
+		k, err := r.r.Read(buf)
+		for i := range buf[:k] {
+			if err := buf[i].check(); err != nil {
+				return err
+			}
+			if err := yield(&buf[i]); err != nil {
+				return err
+			}
+		}
+		n += int64(k)
+		switch {
+		case errors.Is(err, io.EOF):
+			if n != r.rows {
+				return fmt.Errorf("%w: %d rows, the footer says %d", ErrFormat, n, r.rows)
+			}
+			return nil
+		case err != nil:
+			return fmt.Errorf("%w: after row %d: %w", ErrFormat, n, err)
+		case k == 0:
+			return fmt.Errorf("%w: no progress after row %d of %d", ErrFormat, n, r.rows)
+		}
+	}
+}
+
+// Close releases the reader's buffers; the file stays open.
+func (r *Reader) Close() error { return r.r.Close() }
+
+// guard turns a panic of the parquet library, which damaged files can cause, into an error.
+func guard(err *error) {
+	if v := recover(); v != nil {
+		*err = fmt.Errorf("%w: %v", ErrFormat, v)
+	}
+}

@@ -1,0 +1,241 @@
+package bench
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/benchpin/benchpin/pkg/bench/sampler"
+	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/zeebo/blake3"
+)
+
+// TranscriptVersion is the version of the transcript's form (docs/transcript.md). Another form has another version, so that the
+// digests of this one stay what they are.
+const TranscriptVersion = 1
+
+// EntrySize is the length of an encoded entry in bytes. With the 32 bytes of the chain before it an entry is exactly one block of
+// BLAKE3, which makes an entry cost one compression.
+const EntrySize = 32
+
+// Entry is one sample that a rank read, as the transcript counts it.
+type Entry struct {
+	// Epoch and Step are counted from 1; the samples of one step follow each other in batch order.
+	Epoch, Step uint32
+	// Sample is the sample's number in the epoch's order of the data set, 0 to T'-1.
+	Sample uint64
+	// File is the index of the file in the data set, Position the sample's position in that file, both from 0.
+	File, Position uint32
+	// Logical is the size of the sample in bytes: its share of the array, without headers or labels.
+	Logical uint64
+}
+
+// Encode returns the entry's bytes: the fields in order, big-endian.
+func (e Entry) Encode() [EntrySize]byte {
+	var b [EntrySize]byte
+	e.encode(&b)
+	return b
+}
+
+func (e *Entry) encode(b *[EntrySize]byte) {
+	binary.BigEndian.PutUint32(b[0:], e.Epoch)
+	binary.BigEndian.PutUint32(b[4:], e.Step)
+	binary.BigEndian.PutUint64(b[8:], e.Sample)
+	binary.BigEndian.PutUint32(b[16:], e.File)
+	binary.BigEndian.PutUint32(b[20:], e.Position)
+	binary.BigEndian.PutUint64(b[24:], e.Logical)
+}
+
+// Schedule is what a transcript is a transcript of: the order of samples, for so many epochs of so many steps.
+type Schedule struct {
+	sampler.Config
+	// Epochs is the number of epochs, 1 to 2^31-1.
+	Epochs int
+	// StepsPerEpoch is the number of steps that each epoch runs, 1 to the order's steps (fewer where total_training_steps caps it).
+	StepsPerEpoch int64
+}
+
+// order checks the schedule and returns its order.
+func (s Schedule) order() (*sampler.Order, error) {
+	o, err := sampler.New(s.Config)
+	if err != nil {
+		return nil, fmt.Errorf("transcript: %w", err)
+	}
+	if s.Epochs < 1 || s.Epochs > math.MaxInt32 {
+		return nil, fmt.Errorf("transcript: %d epochs: expected 1 to %d", s.Epochs, math.MaxInt32)
+	}
+	if s.StepsPerEpoch < 1 || s.StepsPerEpoch > o.Steps() || s.StepsPerEpoch > math.MaxUint32 {
+		return nil, fmt.Errorf("transcript: %d steps an epoch: expected 1 to %d", s.StepsPerEpoch, min(o.Steps(), math.MaxUint32))
+	}
+	return o, nil
+}
+
+// preamble is the text whose digest starts the chain of one rank. It is text so that anyone can hash it with b3sum.
+func (s Schedule) preamble(rank int) []byte {
+	b := make([]byte, 0, 320)
+	line := func(name, value string) {
+		b = append(b, name...)
+		b = append(b, ' ')
+		b = append(b, value...)
+		b = append(b, '\n')
+	}
+	number := func(name string, v int64) { line(name, strconv.FormatInt(v, 10)) }
+	number("benchpin transcript", TranscriptVersion)
+	number("accelerators", int64(s.Accelerators))
+	number("epochs", int64(s.Epochs))
+	number("steps_per_epoch", s.StepsPerEpoch)
+	number("batch_size", int64(s.BatchSize))
+	number("files", s.Files)
+	number("samples_per_file", s.SamplesPerFile)
+	line("order", s.Mode)
+	number("order_seed", s.Seed)
+	line("seed_change_epoch", strconv.FormatBool(s.SeedChangeEpoch))
+	line("file_shuffle", strconv.FormatBool(s.FileShuffle))
+	line("sample_shuffle", strconv.FormatBool(s.SampleShuffle))
+	number("rank", int64(rank))
+	return b
+}
+
+// Chain is the transcript of one rank: h(i+1) = BLAKE3(h(i) || entry i), from the digest of the schedule and the rank. It is used by
+// one goroutine at a time.
+type Chain struct {
+	// block is the chain's digest followed by room for an entry, so that appending copies nothing.
+	block   [32 + EntrySize]byte
+	entries int64
+}
+
+// NewChain starts the chain of a rank.
+func NewChain(s Schedule, rank int) *Chain {
+	c := new(Chain)
+	h := blake3.Sum256(s.preamble(rank))
+	copy(c.block[:32], h[:])
+	return c
+}
+
+// Append adds one entry. It allocates nothing.
+func (c *Chain) Append(e Entry) {
+	e.encode((*[EntrySize]byte)(c.block[32:]))
+	h := blake3.Sum256(c.block[:])
+	copy(c.block[:32], h[:])
+	c.entries++
+}
+
+// Sum is the chain's digest so far.
+func (c *Chain) Sum() [32]byte { return [32]byte(c.block[:32]) }
+
+// Entries is the number of entries so far.
+func (c *Chain) Entries() int64 { return c.entries }
+
+// Seal makes the transcript of a run from the chains of all ranks, in rank order. Expected is left empty: it is not the run's to say.
+func Seal(chains []*Chain) record.Transcript {
+	// Recomputable: the digests follow from workload and plan. That a run came to the same ones is what the host says.
+	t := record.Transcript{Class: record.Recomputable, Ranks: make([]string, len(chains))}
+	sums := make([][32]byte, len(chains))
+	for i, c := range chains {
+		sums[i] = c.Sum()
+		t.Ranks[i] = digestText(sums[i])
+		t.Entries += record.Int(c.Entries())
+	}
+	t.Root = digestText(rankRoot(sums))
+	return t
+}
+
+// SampleSizes tells the logical size of a sample of each file, in bytes. Every sample of one file has the same size.
+type SampleSizes interface {
+	SampleBytes(file int) int64
+}
+
+// Expected computes the transcript that a run of the schedule must have, without any data: Root and Expected are the same. It works
+// on all cores, one rank at a time each, and returns ctx's error when it is cancelled.
+func Expected(ctx context.Context, s Schedule, sizes SampleSizes) (record.Transcript, error) {
+	o, err := s.order()
+	if err != nil {
+		return record.Transcript{}, err
+	}
+	chains := make([]*Chain, s.Accelerators)
+	for r := range chains {
+		chains[r] = NewChain(s, r)
+	}
+	for e := 1; e <= s.Epochs; e++ {
+		eo, err := o.Epoch(e)
+		if err != nil {
+			return record.Transcript{}, fmt.Errorf("transcript: %w", err)
+		}
+		if err := expectEpoch(ctx, s, eo, uint32(e), sizes, chains); err != nil {
+			return record.Transcript{}, err
+		}
+	}
+	t := Seal(chains)
+	t.Expected = t.Root
+	return t, nil
+}
+
+// expectEpoch appends one epoch to every chain, sharing the ranks among all cores.
+func expectEpoch(ctx context.Context, s Schedule, eo *sampler.EpochOrder, epoch uint32, sizes SampleSizes, chains []*Chain) error {
+	var (
+		wg   sync.WaitGroup
+		next atomic.Int64
+		errs = make([]error, min(runtime.GOMAXPROCS(0), len(chains)))
+	)
+	for w := range errs {
+		wg.Go(func() {
+			for {
+				r := int(next.Add(1)) - 1
+				if r >= len(chains) || errs[w] != nil {
+					return
+				}
+				errs[w] = expectRank(ctx, s, eo, epoch, r, sizes, chains[r])
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// expectRank appends one epoch of one rank.
+func expectRank(ctx context.Context, s Schedule, eo *sampler.EpochOrder, epoch uint32, rank int, sizes SampleSizes, c *Chain) error {
+	pos := int64(0)
+	for step := int64(1); step <= s.StepsPerEpoch; step++ {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("transcript: stopped at epoch %d, rank %d: %w", epoch, rank, context.Cause(ctx))
+		}
+		for range s.BatchSize {
+			g, file, k := eo.Sample(rank, pos)
+			size := sizes.SampleBytes(int(file))
+			if size < 0 {
+				return fmt.Errorf("transcript: file %d has samples of %d bytes: expected a size", file, size)
+			}
+			c.Append(Entry{Epoch: epoch, Step: uint32(step), Sample: uint64(g), File: uint32(file), Position: uint32(k),
+				Logical: uint64(size)})
+			pos++
+		}
+	}
+	return nil
+}
+
+// digestText writes a digest as records do.
+func digestText(h [32]byte) string { return "blake3:" + hex.EncodeToString(h[:]) }
+
+// rankRoot is the RFC 6962 tree over the rank digests, with BLAKE3: leaf = H(0x00 || digest), node = H(0x01 || left || right), split
+// at the largest power of two below the count.
+func rankRoot(sums [][32]byte) [32]byte {
+	switch len(sums) {
+	case 0:
+		return blake3.Sum256(nil)
+	case 1:
+		return blake3.Sum256(append([]byte{0}, sums[0][:]...))
+	}
+	k := 1
+	for k*2 < len(sums) {
+		k *= 2
+	}
+	l, r := rankRoot(sums[:k]), rankRoot(sums[k:])
+	return blake3.Sum256(append(append([]byte{1}, l[:]...), r[:]...))
+}
