@@ -15,7 +15,7 @@ import (
 const (
 	lineStart  = `{"path":"`
 	lineSize   = `","size":`
-	lineDigest = `,"digest":"` + digestPrefix
+	lineDigest = `,"digest":"`
 	lineEnd    = `"}`
 )
 
@@ -37,7 +37,7 @@ func (e Entry) AppendLine(dst []byte) []byte {
 	dst = appendEscaped(dst, e.Path)
 	dst = append(dst, lineSize...)
 	dst = strconv.AppendInt(dst, e.Size, 10)
-	dst = append(dst, lineDigest...)
+	dst = append(dst, lineDigest+digestPrefix...)
 	dst = hex.AppendEncode(dst, e.Digest[:])
 	return append(dst, lineEnd...)
 }
@@ -83,8 +83,13 @@ func ParseEntry(line []byte) (Entry, error) {
 	if rest, ok = bytes.CutPrefix(rest[digits:], []byte(lineDigest)); !ok {
 		return e, lineFault(line, "expected "+lineDigest+" after the size")
 	}
-	if len(rest) != 64+len(lineEnd) || string(rest[64:]) != lineEnd || !decodeHex(&e.Digest, rest[:64]) {
-		return e, lineFault(line, "expected 64 lower-case hex digits and "+lineEnd+" at the end")
+	text, rest, ok := bytes.Cut(rest, []byte{'"'})
+	if !ok || string(rest) != lineEnd[1:] {
+		return e, lineFault(line, "expected "+lineEnd+" after the digest")
+	}
+	hex, ok := bytes.CutPrefix(text, []byte(digestPrefix))
+	if !ok || !decodeHex(&e.Digest, hex) {
+		return e, fmt.Errorf("%w: digest: expected blake3: and 64 lower-case hex digits, found %.100q", ErrField, text)
 	}
 	e.Path, e.Size = path, size
 	return e, e.check()

@@ -47,6 +47,9 @@ func HashFile(ctx context.Context, src Opener, name string, buf []byte, progress
 	if info, err = f.Info(); err != nil {
 		return sum, info, fmt.Errorf("hash: %w", err)
 	}
+	if len(buf) == 0 {
+		buf = store.AlignedBuffer(chunk)
+	}
 	h := blake3.New()
 	var off int64
 	for off < info.Size {

@@ -27,8 +27,8 @@ const (
 const (
 	MaxFrameEntries = 65_536       // lines in one frame
 	MaxFrameBytes   = 16 << 20     // bytes of the lines of one frame, before compression
-	MaxFrames       = 1 << 20      // frames, so at most 2^36 files
-	MaxHeaderBytes  = 1 << 30      // bytes of the header
+	MaxFrames       = 1 << 18      // frames, so at most 2^34 files
+	MaxHeaderBytes  = 256 << 20    // bytes of the header
 	MaxRecipeBytes  = 1 << 20      // bytes of the recipe
 	MaxNumber       = 1<<53 - 1    // any number that is written as a JSON number: sizes, counts, offsets
 	maxLineBytes    = 2*4095 + 128 // a path of quotes alone, escaped, and the rest of the line

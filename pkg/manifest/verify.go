@@ -67,8 +67,9 @@ func Verify(ctx context.Context, m *Manifest, src Source, o VerifyOptions) (Repo
 	}
 	err := g.Wait()
 	r := Report{Root: m.header.Root, Files: v.files, Bytes: v.bytes, Skipped: v.skipped, Mismatches: v.found}
-	if v.stopped && ctx.Err() == nil {
-		r.Stopped, err = true, nil
+	r.Stopped = v.stopped
+	if v.stopped && ctx.Err() == nil && (errors.Is(err, errEnough) || errors.Is(err, context.Canceled)) {
+		err = nil // what was in flight was told to end by us
 	}
 	if err != nil {
 		return r, fmt.Errorf("verify: %w", err)

@@ -20,13 +20,14 @@ type Writer struct {
 	packed []byte
 	frame  Frame
 	last   string
+	lines  int64 // entries in a frame; tests make it small
 	err    error
 	closed bool
 }
 
 // NewWriter returns a writer of entries to out, which must be empty. The header is what Close returns.
 func NewWriter(out io.Writer, meta Meta) *Writer {
-	return &Writer{out: out, h: Header{Layout: meta.Layout, Recipe: meta.Recipe}}
+	return &Writer{out: out, h: Header{Layout: meta.Layout, Recipe: meta.Recipe}, lines: MaxFrameEntries}
 }
 
 var errClosed = errors.New("manifest writer: it is closed already")
@@ -54,7 +55,7 @@ func (w *Writer) add(e Entry) error {
 	if e.Size > math.MaxInt64-w.h.Bytes {
 		return fmt.Errorf("%w: the sizes of all files sum to more than %d bytes", ErrLimit, int64(math.MaxInt64))
 	}
-	if w.frame.Count == MaxFrameEntries || len(w.plain)+maxLineBytes > MaxFrameBytes {
+	if w.frame.Count == w.lines || len(w.plain)+maxLineBytes > MaxFrameBytes {
 		if err := w.flush(); err != nil {
 			return err
 		}

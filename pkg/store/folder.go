@@ -106,7 +106,11 @@ func (f *Folder) FreeSpace() (int64, error) {
 		var st unix.Statfs_t
 		_, err := retry(func() (int, error) { return 0, unix.Statfs(at, &st) })
 		if err == nil {
-			return int64(st.Bavail) * int64(st.Bsize), nil //nolint:unconvert // the fields' types differ between architectures
+			unit := int64(st.Frsize) // what blocks are counted in; older file systems leave it 0
+			if unit == 0 {
+				unit = int64(st.Bsize)
+			}
+			return int64(st.Bavail) * unit, nil
 		}
 		up := filepath.Dir(at)
 		if !errors.Is(err, fs.ErrNotExist) || up == at {
@@ -157,7 +161,7 @@ func (f *Folder) describe(fd int, name string) (Info, error) {
 func infoOf(name string, st *unix.Stat_t) Info {
 	return Info{
 		Path: name, Size: st.Size, ModTime: st.Mtim.Nano(), ChangeTime: st.Ctim.Nano(),
-		Inode: st.Ino, Device: uint64(st.Dev), //nolint:unconvert // 32 bits on some architectures
+		Inode: st.Ino, Device: uint64(st.Dev), // 32 bits on some architectures
 	}
 }
 

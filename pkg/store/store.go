@@ -89,7 +89,7 @@ func CheckName(name string) error {
 	case name == "":
 		return fmt.Errorf("%w: it is empty", ErrName)
 	case len(name) > MaxName:
-		return fmt.Errorf("%w: %d bytes, at most %d are allowed: %.60q...", ErrName, len(name), MaxName, name)
+		return fmt.Errorf("%w: %d bytes, at most %d are allowed: it begins with %.60q", ErrName, len(name), MaxName, name)
 	case name[0] == '/':
 		return fmt.Errorf("%w %q: it is absolute, expected a path relative to the root", ErrName, name)
 	}
@@ -111,7 +111,7 @@ func CheckName(name string) error {
 		}
 	}
 	if depth > MaxDepth {
-		return fmt.Errorf("%w %.60q...: %d elements, at most %d are allowed", ErrName, name, depth, MaxDepth)
+		return fmt.Errorf("%w %.60q: %d elements, at most %d are allowed", ErrName, name, depth, MaxDepth)
 	}
 	if ascii {
 		return nil
