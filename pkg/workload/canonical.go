@@ -168,7 +168,7 @@ func ParseCanonical(data []byte) (*Workload, error) {
 	w := new(Workload)
 	d := &decoder{given: map[string]Position{}}
 	d.decode(root, w)
-	finish(w, d)
+	finish(w)
 	if err := d.err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotCanonical, err)
 	}

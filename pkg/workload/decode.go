@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // decoder sets the fields of a Workload from the values of a file, and gathers what is wrong, so that all of it is told at once.
@@ -13,6 +15,8 @@ type decoder struct {
 	warns []Warning
 	// given says where each key got its value; a key that is not here has its default.
 	given map[string]Position
+	// strangers counts the unknown keys.
+	strangers int
 }
 
 func (d *decoder) fail(k key, n *node, msg, hint string) {
@@ -91,6 +95,10 @@ func (d *decoder) set(k key, n *node) {
 func (d *decoder) text(k key, n *node, field *string) {
 	if n.kind == listKind || n.kind == mapKind {
 		d.fail(k, n, "expected a text, found "+n.describe(), "")
+		return
+	}
+	if strings.ContainsFunc(n.raw, unicode.IsControl) || !utf8.ValidString(n.raw) {
+		d.fail(k, n, "control characters in "+n.describe(), "write it in one line")
 		return
 	}
 	if k.words == nil {

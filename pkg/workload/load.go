@@ -55,18 +55,41 @@ func Load(src Source, o Options) (*Resolved, error) {
 	}
 	d := &decoder{given: map[string]Position{}}
 	root = d.normalise(root)
+	texts := append([]string(nil), o.Overrides...)
+	for _, set := range o.Set {
+		texts = append(texts, opForce+"workload."+set)
+	}
+	shown := make([]string, 0, len(texts))
+	for _, text := range texts {
+		parsed, err := parseOverride(text, dialect)
+		if err != nil {
+			return nil, err
+		}
+		d.apply(root, parsed)
+		shown = append(shown, parsed.shown())
+	}
+	if len(d.errs) > 0 {
+		return nil, d.err()
+	}
+	if err := resolve(root); err != nil {
+		return nil, err
+	}
+	if ksm := root.find("checkpoint.ksm"); ksm != nil && ksm.kind == mapKind && ksm.get("enabled") == nil {
+		ksm.put("enabled", ksm.pos, &node{kind: boolKind, raw: "true", truth: true, pos: ksm.pos})
+	}
 	w := new(Workload)
 	d.decode(root, w)
+	finish(w)
 	d.unknown(root, "", keys(w))
-	finish(w, d)
-	d.sort(nil)
+	d.check(w)
 	if o.Strict {
 		d.refuseWarnings()
 	}
+	d.sort(texts)
 	if err := d.err(); err != nil {
 		return nil, err
 	}
-	r := &Resolved{Workload: w, Warnings: d.warns, Source: blake3Digest(src.Data), Canonical: canonical(w), given: d.given}
+	r := &Resolved{Workload: w, Warnings: d.warns, Source: blake3Digest(src.Data), Overrides: shown, Canonical: canonical(w), given: d.given}
 	r.Digest = blake3Digest(r.Canonical)
 	r.Name = strings.TrimSuffix(path.Base(strings.ReplaceAll(src.Name, `\`, "/")), path.Ext(src.Name))
 	return r, nil
@@ -77,6 +100,10 @@ func Load(src Source, o Options) (*Resolved, error) {
 func (d *decoder) normalise(root *node) *node {
 	if inner := root.get("workload"); inner != nil && inner.kind == mapKind && len(root.fields) == 1 {
 		root = inner
+	}
+	if list := root.get("defaults"); list != nil {
+		d.errs = append(d.errs, &Error{Position: list.pos, Path: "defaults", Msg: "Hydra's list of files to compose is not followed",
+			Hint: "write one file, or give the difference as overrides"})
 	}
 	if model := root.get("model"); model != nil && model.kind == textKind {
 		name := field{name: "name", pos: model.pos, value: model}
@@ -98,34 +125,6 @@ func (d *decoder) normalise(root *node) *node {
 		break
 	}
 	return root
-}
-
-// finish derives what follows from other keys, and checks what no key shows alone.
-func finish(w *Workload, d *decoder) {
-	r := &w.Reader
-	if r.DataLoader == "" {
-		r.DataLoader = w.Framework
-	}
-	if r.DataLoaderSampler == "" {
-		switch r.DataLoader {
-		case "tensorflow":
-			r.DataLoaderSampler = "iterative"
-		case "pytorch", "dali":
-			r.DataLoaderSampler = "index"
-		default:
-			r.DataLoaderSampler = "none"
-		}
-	}
-	w.Dataset.DataFolder = trimSlash(w.Dataset.DataFolder)
-	w.Checkpoint.CheckpointFolder = trimSlash(w.Checkpoint.CheckpointFolder)
-}
-
-// trimSlash drops the slashes at the end of a folder's name, as DLIO does, but not the root itself.
-func trimSlash(folder string) string {
-	if trimmed := strings.TrimRight(folder, "/"); trimmed != "" {
-		return trimmed
-	}
-	return folder
 }
 
 // sort brings problems into the order of the file; those of overrides come last, in their order.

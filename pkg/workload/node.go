@@ -8,10 +8,10 @@ import (
 
 // Bounds on what a file may make us hold. A workload file has some 60 values; the bounds stop those that are made to hurt.
 const (
-	maxSource = 1 << 20 // bytes of a file
+	maxSource = 1 << 18 // bytes of a file
 	maxDepth  = 64      // lists and sections inside each other
-	maxNodes  = 1 << 16 // values, after aliases and interpolation were followed
-	maxText   = 1 << 20 // bytes of text that interpolation makes
+	maxNodes  = 1 << 14 // values, after aliases and interpolation were followed
+	maxText   = 1 << 18 // bytes of text that interpolation makes
 )
 
 // kind is the type of a value after the rules of its dialect were applied to it.

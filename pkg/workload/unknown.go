@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// maxStrangers is the number of unknown keys that are told one by one.
+const maxStrangers = 100
+
 // unknown warns about the fields of n, the section at path, that no key in table is for, with the nearest that is. A section that
 // holds something else than keys is an error.
 func (d *decoder) unknown(n *node, path string, table []key) {
@@ -40,7 +43,12 @@ func (d *decoder) walk(n *node, path string, known, sections map[string]bool) {
 		case sections[at]:
 			d.errs = append(d.errs, &Error{Position: f.value.pos, Path: at, Msg: "expected a section, found " + f.value.describe(),
 				Hint: "write the keys of " + clip(f.name) + " below it, indented"})
+		case d.strangers == maxStrangers:
+			d.strangers++
+			d.warn(f.pos, "", "more unknown keys, ignored", "is it a workload?")
+		case d.strangers > maxStrangers:
 		default:
+			d.strangers++
 			hint := ""
 			if near := nearestPath(at, known, sections); near != "" {
 				hint = "did you mean " + near + "?"
