@@ -1,0 +1,218 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/benchpin/benchpin/pkg/bench/loader"
+	"github.com/benchpin/benchpin/pkg/bench/stats"
+	"github.com/benchpin/benchpin/pkg/cluster"
+	"github.com/benchpin/benchpin/pkg/workload"
+)
+
+// accelerator is the loop of one simulated accelerator. Its state lives as long as the run.
+type accelerator struct {
+	*run
+	m     *cluster.Member
+	rank  int
+	rows  *stats.RankRecorder
+	chain *Chain
+	load  *loader.PyTorch
+	timer *time.Timer
+	// last is the step that was done and is not yet recorded: recording it waits for the next sleep, where it costs nothing.
+	last stats.Step
+	held bool
+}
+
+// accelerator runs all epochs of one rank.
+func (r *run) accelerator(ctx context.Context, m *cluster.Member) error {
+	l, err := loader.NewPyTorch(ctx, loader.PyTorchConfig{
+		Source: r.src, Rank: m.Rank(), BatchSize: r.p.BatchSize, Steps: int64(r.p.StepsPerEpoch),
+		Workers: r.p.ReadThreads, Prefetch: r.p.PrefetchFactor,
+	})
+	if err != nil {
+		return err
+	}
+	r.loaders[m.Rank()] = l
+	a := &accelerator{run: r, m: m, rank: m.Rank(), rows: r.rec.Rank(m.Rank()), chain: r.chains[m.Rank()], load: l,
+		timer: time.NewTimer(time.Hour)}
+	defer a.timer.Stop()
+	a.timer.Stop()
+	for e := 1; e <= r.p.Epochs; e++ {
+		if err := a.open(ctx, e); err != nil {
+			return err
+		}
+		if err := a.epoch(ctx, e); err != nil {
+			return err
+		}
+		if pt, due := r.saveAfterEpoch(e); due {
+			if err := r.save(ctx, pt, a.rank); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// open prepares an epoch outside of the clock, while all wait: rank 0 empties the page cache, makes the order, and looks at the
+// counters.
+func (a *accelerator) open(ctx context.Context, epoch int) error {
+	if err := a.m.Barrier(ctx); err != nil {
+		return err
+	}
+	if a.rank == 0 {
+		cold := a.p.workload.Benchpin.ColdCache
+		if cold == workload.ColdEpoch || (cold == workload.ColdStart && epoch == 1) {
+			if err := a.o.Evict(ctx); err != nil {
+				return fmt.Errorf("epoch %d: drop the data set from the page cache: %w", epoch, err)
+			}
+		}
+		order, err := a.p.order.Epoch(epoch)
+		if err != nil {
+			return err
+		}
+		a.order = order
+		a.openDevice()
+		a.at.Store(int64(epoch) << 40)
+	}
+	return a.m.Barrier(ctx)
+}
+
+// since is the offset of t from the start of the run, in nanoseconds of the monotonic clock.
+func (a *accelerator) since(t time.Time) int64 { return int64(t.Sub(a.base)) }
+
+// epoch runs the steps of one epoch. Each moment is looked at once: a step begins where the one before ended.
+//
+//	load:    from the beginning of the step to the batch
+//	compute: the sleep; accounts are kept meanwhile
+//	barrier: the wait for the others
+func (a *accelerator) epoch(ctx context.Context, epoch int) error {
+	steps := int64(a.p.StepsPerEpoch)
+	start := time.Now()
+	if err := a.rows.StartBlock(epoch, a.since(start)); err != nil {
+		return err
+	}
+	a.load.Start(epoch, a.order)
+	for s := int64(1); s <= steps; s++ {
+		batch, err := a.load.Next(ctx)
+		if err != nil {
+			return err
+		}
+		loaded := time.Now()
+		prescribed := a.p.compute.at(epoch, a.rank, s-1)
+		asked, err := a.account(epoch, s, batch)
+		if err != nil {
+			return err
+		}
+		if err := a.sleep(ctx, loaded.Add(prescribed)); err != nil {
+			return err
+		}
+		computed := time.Now()
+		if err := a.m.Barrier(ctx); err != nil {
+			return err
+		}
+		end := time.Now()
+		a.last = stats.Step{
+			Step: s, Start: a.since(start), Load: int64(loaded.Sub(start)), Compute: int64(computed.Sub(loaded)),
+			Prescribed: int64(prescribed), Proc: int64(computed.Sub(start)), Barrier: int64(end.Sub(computed)),
+			Open: int64(batch.Open), Read: int64(batch.Read), Decode: int64(batch.Decode),
+			Samples: int64(len(batch.Samples)), Bytes: asked,
+		}
+		a.held = true
+		start = end
+		if pt, due := a.saveAfterStep(epoch, s); due || s == steps {
+			if err := a.endBlock(end); err != nil {
+				return err
+			}
+			if due {
+				if err := a.save(ctx, pt, a.rank); err != nil {
+					return err
+				}
+			}
+			if start = time.Now(); s < steps {
+				if err := a.rows.StartBlock(epoch, a.since(start)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if err := a.m.Barrier(ctx); err != nil {
+		return err
+	}
+	if a.rank == 0 {
+		a.at.Store(int64(epoch)<<40 | steps)
+		a.progress(epoch, steps, true)
+		return a.closeDevice(epoch)
+	}
+	return nil
+}
+
+// account keeps the books of a batch: transcript, counters, the row of the step before, progress. It runs in the time of the
+// compute sleep, which ends at a fixed moment whatever is done before.
+func (a *accelerator) account(epoch int, step int64, b *loader.Batch) (asked int64, err error) {
+	for i := range b.Samples {
+		s := &b.Samples[i]
+		a.chain.Append(Entry{Epoch: uint32(epoch), Step: uint32(step), Sample: uint64(s.Index), File: uint32(s.File),
+			Position: uint32(s.Position), Logical: uint64(s.Logical)})
+		asked += s.Asked
+	}
+	a.samples.Add(int64(len(b.Samples)))
+	a.bytes.Add(asked)
+	if err := a.flush(); err != nil {
+		return asked, err
+	}
+	if a.rank == 0 {
+		a.at.Store(int64(epoch)<<40 | (step - 1))
+		a.progress(epoch, step-1, false)
+	}
+	return asked, nil
+}
+
+const progressEvery = 200 * time.Millisecond
+
+// progress tells how far the run is: always at the end of an epoch, else now and then.
+func (a *accelerator) progress(epoch int, step int64, always bool) {
+	if a.o.Progress == nil {
+		return
+	}
+	now := time.Since(a.base)
+	if !always && now-a.lastProgress < progressEvery {
+		return
+	}
+	a.lastProgress = now
+	a.o.Progress(Progress{Epoch: epoch, Epochs: a.p.Epochs, Step: step, Steps: int64(a.p.StepsPerEpoch),
+		Samples: a.samples.Load(), SamplesTotal: int64(a.p.SamplesPerEpoch) * int64(a.p.Epochs),
+		Bytes: a.bytes.Load(), BytesTotal: int64(a.p.BytesTotal), Elapsed: now})
+}
+
+// flush records the step that was done last.
+func (a *accelerator) flush() error {
+	if !a.held {
+		return nil
+	}
+	a.held = false
+	return a.rows.Add(a.last)
+}
+
+func (a *accelerator) endBlock(at time.Time) error {
+	if err := a.flush(); err != nil {
+		return err
+	}
+	return a.rows.EndBlock(a.since(at))
+}
+
+// sleep returns at the deadline, or with the cause of ctx when it ends first. It never returns early otherwise.
+func (a *accelerator) sleep(ctx context.Context, deadline time.Time) error {
+	left := time.Until(deadline)
+	if left <= 0 {
+		return nil
+	}
+	a.timer.Reset(left)
+	select {
+	case <-a.timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

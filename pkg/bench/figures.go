@@ -1,0 +1,100 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/benchpin/benchpin/pkg/bench/stats"
+	"github.com/benchpin/benchpin/pkg/record"
+)
+
+// StepsFile is where a run keeps its step times: written once from its beginning, then read. An *os.File is one.
+type StepsFile interface {
+	io.Writer
+	io.ReaderAt
+}
+
+// countingFile knows how much was written.
+type countingFile struct {
+	StepsFile
+	n int64
+}
+
+func (c *countingFile) Write(p []byte) (int, error) {
+	n, err := c.StepsFile.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// Params are the numbers of the plan that the figures of a run depend on, for stats.Summarise: the run computes its figures from
+// its file of steps as anyone else does. partial accepts a run that ended early.
+func (p *Plan) Params(partial bool) stats.Params {
+	w := p.workload
+	return stats.Params{
+		Accelerators: p.Accelerators, Epochs: p.Epochs, StepsPerEpoch: int64(p.StepsPerEpoch), BatchSize: p.BatchSize,
+		ExcludeStart: int64(w.Output.Metric.ExcludeStartSteps), ExcludeEnd: int64(w.Output.Metric.ExcludeEndSteps),
+		AUThreshold: p.AUThreshold, RecordBytes: w.Dataset.RecordLengthBytes, Partial: partial,
+	}
+}
+
+// summariseWithin bounds how long the figures of an interrupted run may take.
+const summariseWithin = 400 * time.Millisecond
+
+// metrics computes the figures from the file of steps.
+func (r *run) metrics(ctx context.Context, complete bool) (record.Metrics, error) {
+	if !complete {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), summariseWithin)
+		defer cancel()
+	}
+	m, err := stats.SummariseFile(ctx, r.steps, r.steps.n, r.p.Params(!complete))
+	if err != nil {
+		return record.Metrics{}, fmt.Errorf("figures of the run: %w", err)
+	}
+	return m, nil
+}
+
+// openDevice looks at the kernel's counter at the start of an epoch.
+func (r *run) openDevice() {
+	r.deviceStart, r.deviceErr = r.o.DeviceBytes()
+}
+
+// closeDevice notes what came from block devices since openDevice.
+func (r *run) closeDevice(epoch int) error {
+	d := stats.Device{Epoch: epoch}
+	end, err := r.o.DeviceBytes()
+	if r.deviceErr != nil {
+		err = r.deviceErr
+	}
+	if err != nil {
+		d.Absent = err.Error()
+	} else {
+		n := record.Int(end - r.deviceStart)
+		d.Bytes = &n
+	}
+	return r.rec.SetDevice(d)
+}
+
+// processDeviceBytes is read_bytes of /proc/self/io: what the kernel fetched from the storage layer for this process, read-ahead
+// included.
+func processDeviceBytes() (int64, error) {
+	b, err := os.ReadFile("/proc/self/io")
+	if err != nil {
+		return 0, fmt.Errorf("bytes from block devices are unknown: %w", err)
+	}
+	for line := range bytes.Lines(b) {
+		if v, ok := bytes.CutPrefix(line, []byte("read_bytes: ")); ok {
+			n, err := strconv.ParseInt(string(bytes.TrimSpace(v)), 10, 64)
+			if err != nil {
+				return 0, fmt.Errorf("bytes from block devices are unknown: /proc/self/io: %w", err)
+			}
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("bytes from block devices are unknown: /proc/self/io has no line read_bytes")
+}

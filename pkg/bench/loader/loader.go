@@ -1,0 +1,105 @@
+// Package loader is the room of the data loaders: it reads the samples of one accelerator ahead of the training loop in
+// the way a framework's data loader does, one file for each loader emulated, and hands over whole batches in order.
+// It never decides which sample comes next (that is the sampler's), never sleeps for compute, and keeps no bytes of what it
+// read: a batch is an account of samples, because that is all a simulated accelerator needs.
+package loader
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Sample is the account of one sample that a worker read, written by the worker from what it really read.
+type Sample struct {
+	// Index is the global sample number, File the data set's file index, Position the sample's place in the file.
+	Index, File, Position int64
+	// Logical is the size of the sample in bytes; Asked is what was asked of the store to get it.
+	Logical, Asked int64
+}
+
+// AccountBytes is the memory of one Sample.
+const AccountBytes = 40
+
+// Batch is one delivered batch. It belongs to the loader: it may be read until the next call of Next and not after.
+type Batch struct {
+	// Samples are in the order of the sampler.
+	Samples []Sample
+	// Open, Read and Decode are the time that the worker spent in opening files, in reading them, and in everything else that
+	// the format does; each summed over the batch.
+	Open, Read, Decode time.Duration
+}
+
+// Asked is the number of bytes that were asked of the store for the batch.
+func (b *Batch) Asked() int64 {
+	var n int64
+	for i := range b.Samples {
+		n += b.Samples[i].Asked
+	}
+	return n
+}
+
+// Order says which sample stands at position pos of an accelerator's epoch, pos counted from 0; all three are -1 where there
+// is none. It must be safe for concurrent use, and a pure function (bench/sampler).
+type Order interface {
+	Sample(rank int, pos int64) (sample, file, position int64)
+}
+
+// Buffers is a pool of equal read buffers that all workers of a run share. A worker holds a buffer only while it reads, so
+// the memory of a run is bounded by the reads that are under way, whatever the number of workers. The buffer that was put
+// back last is handed out first, because it is still in the processor's caches.
+type Buffers struct {
+	size   int
+	tokens chan struct{}
+
+	mu   sync.Mutex
+	free [][]byte
+	made int
+}
+
+// NewBuffers makes a pool of at most limit buffers of size bytes each. Buffers are made when they are first needed.
+func NewBuffers(size, limit int) (*Buffers, error) {
+	if size <= 0 || limit <= 0 {
+		return nil, fmt.Errorf("read buffers: expected a positive size and number, found %d bytes, %d buffers", size, limit)
+	}
+	return &Buffers{size: size, tokens: make(chan struct{}, limit)}, nil
+}
+
+// Get takes a buffer, and waits while all are in use. It returns the cause of ctx when ctx ends first.
+func (b *Buffers) Get(ctx context.Context) ([]byte, error) {
+	select {
+	case b.tokens <- struct{}{}:
+	default:
+		select {
+		case b.tokens <- struct{}{}:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	b.mu.Lock()
+	if n := len(b.free); n > 0 {
+		buf := b.free[n-1]
+		b.free = b.free[:n-1]
+		b.mu.Unlock()
+		return buf, nil
+	}
+	b.made++
+	b.mu.Unlock()
+	return make([]byte, b.size), nil
+}
+
+// Put gives a buffer back that Get returned. It must be called once for each Get.
+func (b *Buffers) Put(buf []byte) {
+	b.mu.Lock()
+	b.free = append(b.free, buf)
+	b.mu.Unlock()
+	<-b.tokens
+}
+
+// Made is the number of buffers that were made so far: the most reads that were ever under way at once.
+func (b *Buffers) Made() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.made
+}

@@ -1,0 +1,160 @@
+package bench
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/benchpin/benchpin/pkg/bench/checkpoint"
+	"github.com/benchpin/benchpin/pkg/bench/loader"
+	"github.com/benchpin/benchpin/pkg/record"
+)
+
+// planCheckpoints lays out the checkpoints of the run.
+func (p *Plan) planCheckpoints() error {
+	w := p.workload
+	if !w.Workflow.Checkpoint {
+		return nil
+	}
+	model, err := checkpoint.NewPlan(checkpoint.Config{
+		Seed: w.Benchpin.Seed, Ranks: p.Accelerators, Framework: w.Framework, ModelType: w.Model.Type,
+		ModelSizeBytes: w.Model.ModelSizeBytes, NumLayers: w.Model.NumLayers, LayerParameters: w.Model.LayerParameters,
+		OptimizationGroups: w.Model.OptimizationGroups, Tensor: w.Model.Parallelism.Tensor, Pipeline: w.Model.Parallelism.Pipeline,
+		ZeroStage: w.Model.Parallelism.ZeroStage, Subset: w.Checkpoint.Mode == "subset",
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	p.model = model
+	p.saves = checkpoint.Schedule{AfterEpoch: w.Checkpoint.CheckpointAfterEpoch, EpochsBetween: w.Checkpoint.EpochsBetweenCheckpoints,
+		StepsBetween: w.Checkpoint.StepsBetweenCheckpoints}
+	n := p.saves.Count(p.Epochs, int64(p.StepsPerEpoch))
+	if n > checkpoint.MaxNumber {
+		return fmt.Errorf("%w: %d checkpoints: at most %d are possible; raise checkpoint.steps_between_checkpoints", ErrImpossible, n,
+			checkpoint.MaxNumber)
+	}
+	p.Checkpoints, p.CheckpointBytes = int(n), record.Int(model.PayloadPerCheckpoint())
+	return nil
+}
+
+const (
+	// bufferBytes is the size of a read buffer, unless every file is smaller: what numpy's own reader asks for at a time, and
+	// about what stays in a core's cache.
+	bufferBytes = 256 << 10
+	// maxReads bounds the reads that are under way at once. Each needs a thread of the operating system while the store has not
+	// answered, and Go ends a program that needs more than 10,000.
+	maxReads = 8192
+	// goroutineBytes is the stack of a worker or of an accelerator's loop.
+	goroutineBytes = 8 << 10
+)
+
+// planMemory adds up the buffers of the run: reads under way, accounts of batches in flight, orders, stacks, checkpoints.
+func (p *Plan) planMemory(ds Dataset) {
+	var largest int64
+	for i := range p.order.Files() {
+		largest = max(largest, ds.Size(int(i)))
+	}
+	const page = 4096
+	p.BufferBytes = int(min(bufferBytes, max(page, (largest+page-1)/page*page)))
+	r := int64(p.Accelerators)
+	p.Reads = int(min(r*int64(max(p.ReadThreads, 1)), maxReads))
+	slots := int64(1)
+	if p.ReadThreads > 0 {
+		slots = min(int64(p.ReadThreads)*int64(p.PrefetchFactor), int64(p.StepsPerEpoch)) + 1
+	}
+	total := int64(p.Reads)*int64(p.BufferBytes) +
+		r*slots*int64(p.BatchSize)*loader.AccountBytes +
+		r*int64(p.ReadThreads+1)*goroutineBytes +
+		2*p.order.MemoryBytes()
+	if p.model != nil {
+		for rank := range p.Accelerators {
+			if p.model.Writes(rank) {
+				total += p.model.MemoryBytes()
+			}
+		}
+	}
+	p.MemoryBytes = record.Int(total)
+}
+
+// mostDraws bounds the work of finding the mean of the slowest accelerator's compute time.
+const mostDraws = 1 << 20
+
+// slowest returns the mean over steps of the longest compute time of a step, in seconds: the barrier makes all accelerators
+// wait for the slowest, so that is how long a step takes when the store always keeps up. Drawn times are looked at as the run
+// will draw them; of a run with more than a million draws, the first million.
+func (p *Plan) slowest() float64 {
+	if !p.compute.drawn {
+		return p.compute.constant.Seconds()
+	}
+	epochs := p.Epochs
+	if !p.compute.perEpoch {
+		epochs = 1
+	}
+	var sum time.Duration
+	var seen int64
+	for e := 1; e <= epochs; e++ {
+		for s := range int64(p.StepsPerEpoch) {
+			var longest time.Duration
+			for r := range p.Accelerators {
+				longest = max(longest, p.compute.at(e, r, s))
+			}
+			sum += longest
+			if seen++; seen*int64(p.Accelerators) >= mostDraws {
+				return sum.Seconds() / float64(seen)
+			}
+		}
+	}
+	return sum.Seconds() / float64(seen)
+}
+
+// planRates derives durations and the rate that the store must deliver.
+//
+// Let C be the mean compute time of a step and A the threshold of AU as a fraction. In a steady run a step takes C plus the
+// time that its accelerator waits, and AU = C / (C + wait). AU is at least A exactly when steps take at most
+//
+//	t = C / A
+//
+// on average. In a step all R accelerators together read R x B samples (B the batch size), so the store must deliver
+//
+//	R x B / t  files a second  and  (bytes of an epoch / steps of an epoch) / t  bytes a second.
+//
+// Prefetching does not change this: it fills gaps and does not read less. What an epoch leaves out of AU (the first step, while
+// the pipeline is cold) makes the need a little smaller than this, never larger.
+func (p *Plan) planRates() {
+	steps := float64(p.StepsPerEpoch)
+	slowest := p.slowest()
+	// Products are rounded before they are added: what is recomputed elsewhere must come out the same.
+	preprocess := float64(float64(p.BatchSize) * p.workload.Reader.PreprocessTime.Mean())
+	step, first := slowest+preprocess, 0.0
+	if p.ReadThreads > 0 {
+		// The workers preprocess while the accelerator computes, but for the first batch of an epoch.
+		step, first = max(slowest, preprocess/float64(p.ReadThreads)), preprocess
+	}
+	p.ExpectedSeconds = float64(float64(p.Epochs) * (first + float64(steps*step)))
+
+	au := p.workload.Metric.AU
+	mean := p.ComputeSeconds
+	if mean <= 0 || au <= 0 {
+		return
+	}
+	allowed := mean / au
+	files := float64(p.BatchSize) * float64(p.Accelerators) / allowed
+	bytes := float64(p.BytesTotal) / (float64(p.Epochs) * steps) / allowed
+	p.RequiredFilesPerSecond, p.RequiredBytesPerSecond = &files, &bytes
+	if p.ReadThreads > 0 {
+		p.SampleSeconds = (float64(allowed*float64(p.ReadThreads)) - preprocess) / float64(p.BatchSize)
+	} else {
+		p.SampleSeconds = (allowed - mean - preprocess) / float64(p.BatchSize)
+	}
+	if bytes > 0 {
+		// A store that just delivers the rate is taken to accept checkpoints at that rate too.
+		p.ExpectedSeconds += float64(p.Checkpoints) * float64(p.CheckpointBytes) / bytes
+	}
+	if slowest > allowed {
+		p.Notes = append(p.Notes, fmt.Sprintf("AU %g %% cannot be reached by any store: every step waits for the slowest of %d accelerators, "+
+			"%.4f s on average, and %.4f s are allowed", p.AUThreshold, p.Accelerators, slowest, allowed))
+	}
+	if p.SampleSeconds <= 0 {
+		p.Notes = append(p.Notes, fmt.Sprintf("AU %g %% cannot be reached by any store: preprocessing a batch takes %.4f s, a step may take %.4f s, and "+
+			"there are %d read threads; raise reader.read_threads", p.AUThreshold, preprocess, allowed, p.ReadThreads))
+	}
+}

@@ -1,0 +1,237 @@
+// Package bench is the engine: it plans a training run and carries it out. The plan is computed before anything is touched;
+// the run reads exactly the samples that the plan names, sleeps where accelerators would compute, meets at the barrier every
+// step, writes checkpoints where they are due, and accounts for every sample in a transcript.
+//
+// It never generates or changes a data set, never hashes it, never decides whether a result is good, and signs nothing.
+package bench
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/benchpin/benchpin/pkg/bench/checkpoint"
+	"github.com/benchpin/benchpin/pkg/bench/loader"
+	"github.com/benchpin/benchpin/pkg/bench/sampler"
+	"github.com/benchpin/benchpin/pkg/format"
+	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/benchpin/benchpin/pkg/workload"
+)
+
+// ErrImpossible is the class of plans that no machine can run: the error gives the numbers and what to do.
+var ErrImpossible = errors.New("impossible plan")
+
+// Plan is what a run sets out to do. It follows from the workload and the data set alone, is the same everywhere, and is not
+// changed by running it.
+type Plan struct {
+	record.Plan
+	// SampleSeconds is how long a worker may take to open and read one sample, on average, for the threshold to be reached:
+	// the read_threads of an accelerator together must have a batch ready for every step, and preprocessing takes its part. 0
+	// where no rate is required. Negative: the threshold cannot be reached (Notes says so).
+	SampleSeconds float64
+	// BufferBytes is the size of one read buffer, Reads the largest number of reads that are under way at once.
+	BufferBytes, Reads int
+	// Notes are remarks for people: keys that make no difference here, thresholds that no store can reach.
+	Notes []string
+
+	workload   *workload.Workload
+	order      *sampler.Order
+	format     format.Format
+	compute    *times
+	preprocess *times
+	// model is nil without checkpoints.
+	model *checkpoint.Plan
+	saves checkpoint.Schedule
+}
+
+// Workload is the workload that the plan was made from.
+func (p *Plan) Workload() *workload.Workload { return p.workload }
+
+// Sampler is the order in which the run reads samples. Steps that train.total_training_steps cuts off are still part of it.
+func (p *Plan) Sampler() *sampler.Order { return p.order }
+
+// Schedule is what the transcript of the run is a transcript of.
+func (p *Plan) Schedule() Schedule {
+	return Schedule{Config: p.order.Config(), Epochs: p.Epochs, StepsPerEpoch: int64(p.StepsPerEpoch)}
+}
+
+// Model is what every checkpoint holds, and Saves says when they are written; Model is nil when there are none.
+func (p *Plan) Model() *checkpoint.Plan { return p.model }
+
+// Saves is the schedule of checkpoints. It means nothing where Model is nil.
+func (p *Plan) Saves() checkpoint.Schedule { return p.saves }
+
+// Limits of a plan. They keep arithmetic exact and memory sane; nothing real comes near them.
+const (
+	maxAccelerators = 1 << 16
+	maxEpochs       = 1 << 20
+	maxWorkers      = 1 << 12
+)
+
+// NewPlan resolves a workload against a data set. Errors wrap ErrUnsupported where the workload asks for something that does
+// not exist yet (all such keys are named at once) and ErrImpossible where no run could do what is asked.
+func NewPlan(w *workload.Workload, ds Dataset) (*Plan, error) {
+	f, err := supported(w)
+	if err != nil {
+		return nil, err
+	}
+	if err := possible(w, ds); err != nil {
+		return nil, err
+	}
+	r, b := w.Benchpin.Accelerators, w.Reader.BatchSize
+	order, err := sampler.New(sampler.Config{
+		Files: int64(w.Dataset.NumFilesTrain), SamplesPerFile: int64(w.Dataset.NumSamplesPerFile), BatchSize: b, Accelerators: r,
+		FileShuffle: shuffles(w.Reader.FileShuffle), SampleShuffle: shuffles(w.Reader.SampleShuffle),
+		Seed: w.Train.Seed, SeedChangeEpoch: w.Train.SeedChangeEpoch, Mode: w.Benchpin.Order,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrImpossible, err)
+	}
+	steps := order.Steps()
+	if t := w.Train.TotalTrainingSteps; t > steps {
+		return nil, fmt.Errorf("%w: train.total_training_steps is %d, but an epoch has %d steps (%d files x %d samples over batch %d x "+
+			"%d accelerators); lower it, remove it (-1), or use more files", ErrImpossible, t, steps, w.Dataset.NumFilesTrain,
+			w.Dataset.NumSamplesPerFile, b, r)
+	} else if t > 0 {
+		steps = t
+	}
+	perEpoch := steps * int64(b) * int64(r)
+	total := int64(w.Dataset.NumFilesTrain) * int64(w.Dataset.NumSamplesPerFile)
+	p := &Plan{
+		Plan: record.Plan{
+			Class: record.Recomputable, Accelerators: r, Epochs: w.Train.Epochs,
+			Files: record.Int(w.Dataset.NumFilesTrain), SamplesPerFile: record.Int(w.Dataset.NumSamplesPerFile), Samples: record.Int(total),
+			BatchSize: b, StepsPerEpoch: record.Int(steps),
+			SamplesPerEpoch: record.Int(perEpoch), SamplesDropped: record.Int(total - perEpoch),
+			ComputeSeconds: w.Train.ComputationTime.Mean(), AUThreshold: 100 * w.Metric.AU,
+			ReadThreads: w.Reader.ReadThreads, PrefetchFactor: loader.PrefetchFactor(w.Reader.PrefetchSize, w.Reader.ReadThreads),
+			Order: w.Benchpin.Order, OrderSeed: record.Int(w.Train.Seed),
+		},
+		workload: w, order: order, format: f,
+		compute:    newTimes(computeDomain, w.Train.ComputationTime, w.Train),
+		preprocess: newTimes(preprocessDomain, w.Reader.PreprocessTime, w.Train),
+	}
+	if err := p.countBytes(ds); err != nil {
+		return nil, err
+	}
+	if err := p.planCheckpoints(); err != nil {
+		return nil, err
+	}
+	p.planMemory(ds)
+	p.note()
+	p.planRates()
+	return p, nil
+}
+
+func shuffles(word string) bool {
+	return word == workload.ShuffleSeed || word == workload.ShuffleRandom
+}
+
+// possible refuses what cannot be run, with the numbers.
+func possible(w *workload.Workload, ds Dataset) error {
+	r, b, f, n := w.Benchpin.Accelerators, w.Reader.BatchSize, w.Dataset.NumFilesTrain, w.Dataset.NumSamplesPerFile
+	for _, c := range []struct {
+		key         string
+		value, most int
+		least       int
+	}{
+		{"benchpin.accelerators", r, maxAccelerators, 1},
+		{"train.epochs", w.Train.Epochs, maxEpochs, 1},
+		{"reader.batch_size", b, 1 << 31, 1},
+		{"reader.read_threads", w.Reader.ReadThreads, maxWorkers, 0},
+		{"dataset.num_files_train", f, sampler.MaxSamples, 1},
+		{"dataset.num_samples_per_file", n, sampler.MaxSamples, 1},
+	} {
+		if c.value < c.least || c.value > c.most {
+			return fmt.Errorf("%w: %s is %d: expected %d to %d", ErrImpossible, c.key, c.value, c.least, c.most)
+		}
+	}
+	if have := ds.Files(); have < f {
+		return fmt.Errorf("%w: dataset.num_files_train is %d, but the data set has %d training files; generate more or lower it",
+			ErrImpossible, f, have)
+	}
+	if t := w.Train.TotalTrainingSteps; t == 0 || t < -1 {
+		return fmt.Errorf("%w: train.total_training_steps is %d: expected at least 1, or -1 for no limit", ErrImpossible, t)
+	}
+	if int64(f) > sampler.MaxSamples/int64(n) {
+		return nil // the sampler refuses it
+	}
+	if total, step := int64(f)*int64(n), int64(b)*int64(r); total < step {
+		fix := fmt.Sprintf("use at least %d files", (step+int64(n)-1)/int64(n))
+		if most := total / int64(b); most > 0 {
+			fix += fmt.Sprintf(", at most %d accelerators", most)
+		}
+		return fmt.Errorf("%w: 0 steps: %d files x %d %s < batch %d x %d accelerators = %d samples a step: %s, or a smaller batch",
+			ErrImpossible, f, n, plural(n, "sample"), b, r, step, fix)
+	}
+	return nil
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return word
+	}
+	return word + "s"
+}
+
+// countBytes fills in the file bytes that the run asks of the store. As in DLIO every sample opens its file, and npz and npy
+// load the whole of it, so a sample costs the size of its file.
+func (p *Plan) countBytes(ds Dataset) error {
+	total, err := p.bytesTotal(ds)
+	if err != nil {
+		return err
+	}
+	p.BytesTotal = record.Int(total)
+	p.BytesPerEpoch = record.Int(total / int64(p.Epochs))
+	return nil
+}
+
+func (p *Plan) bytesTotal(ds Dataset) (int64, error) {
+	if int64(p.StepsPerEpoch) < p.order.Steps() {
+		return p.bytesBySample(ds)
+	}
+	// Every sample number below T' is read once an epoch, in whatever order: each file of the list n times, but the last one
+	// only for what T' leaves of it. A file shuffle changes which one is the last.
+	c := p.order.Config()
+	n, files := c.SamplesPerFile, p.order.Files()
+	missing := n*files - p.order.Samples()
+	var once int64
+	for i := range files {
+		once += ds.Size(int(i))
+	}
+	if missing == 0 || !c.FileShuffle || c.Mode == sampler.DLIO {
+		return int64(p.Epochs) * (n*once - missing*ds.Size(int(files-1))), nil
+	}
+	c.SampleShuffle = false // then the last position of the last rank is in the last file
+	last, err := sampler.New(c)
+	if err != nil {
+		return 0, err
+	}
+	var total int64
+	for e := 1; e <= p.Epochs; e++ {
+		o, err := last.Epoch(e)
+		if err != nil {
+			return 0, fmt.Errorf("%w: %w", ErrImpossible, err)
+		}
+		_, file, _ := o.Sample(c.Accelerators-1, o.PerRank()-1)
+		total += n*once - missing*ds.Size(int(file))
+	}
+	return total, nil
+}
+
+// bytesBySample adds sample by sample, where train.total_training_steps reads only the beginning of every rank's share.
+func (p *Plan) bytesBySample(ds Dataset) (int64, error) {
+	var total int64
+	for e := 1; e <= p.Epochs; e++ {
+		o, err := p.order.Epoch(e)
+		if err != nil {
+			return 0, fmt.Errorf("%w: %w", ErrImpossible, err)
+		}
+		for r := range p.Accelerators {
+			for pos := range int64(p.StepsPerEpoch) * int64(p.BatchSize) {
+				_, file, _ := o.Sample(r, pos)
+				total += ds.Size(int(file))
+			}
+		}
+	}
+	return total, nil
+}

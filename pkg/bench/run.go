@@ -1,0 +1,228 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/benchpin/benchpin/pkg/bench/checkpoint"
+	"github.com/benchpin/benchpin/pkg/bench/loader"
+	"github.com/benchpin/benchpin/pkg/bench/sampler"
+	"github.com/benchpin/benchpin/pkg/bench/stats"
+	"github.com/benchpin/benchpin/pkg/cluster"
+	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/benchpin/benchpin/pkg/store"
+	"github.com/benchpin/benchpin/pkg/workload"
+)
+
+// Options is everything that a run needs beside its plan.
+type Options struct {
+	Plan    *Plan
+	Dataset Dataset
+	// Data opens the files of the data set.
+	Data loader.Opener
+	// Checkpoints is the store whose root is the checkpoint folder; it decides whether Commit waits for the device, and
+	// CheckpointsDurable says for the record whether it does. Nil is allowed when the plan writes none.
+	Checkpoints        checkpoint.Creator
+	CheckpointsDurable bool
+	// Steps receives the raw step times (steps.parquet). The file is whole however the run ends.
+	Steps StepsFile
+	// Identity returns what was known of file i when its bytes were verified; false where nothing is known. May be nil.
+	Identity func(i int) (store.Info, bool)
+	// Evict drops the data set's pages from the page cache. It is called outside of the clock, as benchpin.cold_cache asks: before
+	// the first epoch, before every one, or never. May be nil when it asks for never.
+	Evict func(ctx context.Context) error
+	// Progress is told how far the run is, a few times a second, while an accelerator sleeps. May be nil. It must be quick.
+	Progress func(Progress)
+	// DeviceBytes returns how many bytes this process has read from block devices so far. Nil: /proc/self/io.
+	DeviceBytes func() (int64, error)
+}
+
+// Progress says how far a run is. Counts are of all accelerators.
+type Progress struct {
+	Epoch, Epochs int
+	Step, Steps   int64 // steps done of this epoch, of its steps
+	Samples       int64 // read since the start of the run, of SamplesTotal
+	SamplesTotal  int64
+	Bytes         int64 // asked of the store since the start of the run, of BytesTotal
+	BytesTotal    int64
+	Elapsed       time.Duration
+}
+
+// Result is what a run came to.
+type Result struct {
+	// Transcript has the expected root beside the one of this run.
+	Transcript  record.Transcript
+	Checkpoints record.Checkpoints
+	Metrics     record.Metrics
+	// IdentityRechecked counts the opened files whose identity was compared with what was verified.
+	IdentityRechecked int64
+	// Complete is true when every planned step was run and the transcript is the expected one; otherwise Reason says why not.
+	Complete bool
+	Reason   string
+	// Started and Finished are the host's wall clock, around everything that Run did.
+	Started, Finished time.Time
+}
+
+// ErrTranscript is wrapped by the error of a run that read other samples than its plan names: it is no result.
+var ErrTranscript = errors.New("transcript differs from the expected one")
+
+// grace is how long a run that ended early waits for reads and writes that hang in a store.
+const grace = 500 * time.Millisecond
+
+// run is the state of one run.
+type run struct {
+	o     Options
+	p     *Plan
+	src   *loader.Source
+	group *cluster.Local
+	steps *countingFile
+	rec   *stats.Recorder
+	ckpt  *checkpoint.Writer
+
+	base    time.Time // offsets of all step times count from here
+	chains  []*Chain
+	loaders []*loader.PyTorch
+	saves   []save
+
+	// Written by rank 0 between two barriers, and order read by all after the second.
+	order       *sampler.EpochOrder
+	deviceStart int64
+	deviceErr   error
+
+	samples, bytes atomic.Int64
+	at             atomic.Int64 // epoch << 40 | step, of rank 0
+	lastProgress   time.Duration
+}
+
+// Run carries a plan out. When it cannot be finished, because an accelerator failed or ctx was cancelled, it stops all
+// accelerators and returns within a second both the error and what is there so far, marked incomplete. A result whose transcript is
+// not the expected one is marked incomplete too, with an error that wraps ErrTranscript.
+func Run(ctx context.Context, o Options) (*Result, error) {
+	started := time.Now()
+	r, err := newRun(o)
+	if err != nil {
+		return nil, err
+	}
+	res := &Result{Started: started, Checkpoints: record.Checkpoints{Class: record.HostOnly, Fsync: o.CheckpointsDurable}}
+	expected, err := Expected(ctx, r.p.Schedule(), sizes{o.Dataset})
+	if err == nil {
+		err = r.all(ctx)
+	}
+	res.Transcript = Seal(r.chains)
+	res.Transcript.Expected = expected.Root
+	res.Checkpoints.Saves = r.checkpoints()
+	res.IdentityRechecked = r.src.Rechecked()
+	if cerr := r.rec.Close(); err == nil {
+		err = cerr
+	}
+	metrics, merr := r.metrics(ctx, err == nil)
+	res.Metrics = metrics
+	switch {
+	case err != nil && ctx.Err() != nil:
+		at := r.at.Load()
+		err = fmt.Errorf("interrupted in epoch %d of %d, after step %d of %d: %w", max(at>>40, 1), r.p.Epochs, at&(1<<40-1), r.p.StepsPerEpoch,
+			context.Cause(ctx))
+	case err == nil && res.Transcript.Root != expected.Root:
+		err = fmt.Errorf("%w: expected root %s over %d samples, found %s over %d", ErrTranscript, expected.Root, expected.Entries,
+			res.Transcript.Root, res.Transcript.Entries)
+	case err == nil:
+		err = merr
+	}
+	if err != nil {
+		res.Reason = err.Error()
+	}
+	res.Complete = err == nil
+	res.Finished = time.Now()
+	return res, err
+}
+
+// sizes is a Dataset as the transcript wants it.
+type sizes struct{ ds Dataset }
+
+func (s sizes) SampleBytes(file int) int64 { return s.ds.SampleBytes(file) }
+
+func newRun(o Options) (*run, error) {
+	p := o.Plan
+	if p == nil || o.Dataset == nil || o.Data == nil || o.Steps == nil {
+		return nil, errors.New("run: expected a plan, a data set, a store to read it from and a place for the step times")
+	}
+	if p.Checkpoints > 0 && o.Checkpoints == nil {
+		return nil, fmt.Errorf("run: the plan writes %d checkpoints; expected a store for them", p.Checkpoints)
+	}
+	if o.Evict == nil && p.workload.Benchpin.ColdCache != workload.ColdNone {
+		return nil, fmt.Errorf("run: benchpin.cold_cache is %s; expected a way to evict the data set from the page cache",
+			p.workload.Benchpin.ColdCache)
+	}
+	if o.DeviceBytes == nil {
+		o.DeviceBytes = processDeviceBytes
+	}
+	group, err := cluster.NewLocal(p.Accelerators)
+	if err != nil {
+		return nil, err
+	}
+	buffers, err := loader.NewBuffers(p.BufferBytes, p.Reads)
+	if err != nil {
+		return nil, err
+	}
+	steps := &countingFile{StepsFile: o.Steps}
+	rec, err := stats.NewRecorder(steps, p.Accelerators)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{o: o, p: p, group: group, steps: steps, rec: rec,
+		src: &loader.Source{Store: o.Data, Decoder: p.format, Buffers: buffers,
+			Path: func(i int64) string { return o.Dataset.Path(int(i)) },
+			Size: func(i int64) int64 { return o.Dataset.Size(int(i)) },
+		},
+		chains:  make([]*Chain, p.Accelerators),
+		loaders: make([]*loader.PyTorch, p.Accelerators),
+	}
+	for i := range r.chains {
+		r.chains[i] = NewChain(p.Schedule(), i)
+	}
+	if o.Identity != nil {
+		r.src.Identity = func(i int64) (store.Info, bool) { return o.Identity(int(i)) }
+	}
+	if !p.preprocess.zero() {
+		r.src.Preprocess = p.preprocess.at
+	}
+	if p.Checkpoints > 0 {
+		r.ckpt = checkpoint.NewWriter(p.model, o.Checkpoints)
+		r.saves = make([]save, p.Checkpoints)
+		for i := range r.saves {
+			r.saves[i].ranks = make([]checkpoint.RankSave, p.Accelerators)
+		}
+	}
+	return r, nil
+}
+
+// all runs all accelerators to their end. It gives up waiting when the run was stopped and something hangs in a store; what
+// hangs can then touch nothing that the result is made from.
+func (r *run) all(ctx context.Context) error {
+	r.base = time.Now()
+	err := r.group.Run(ctx, r.accelerator)
+	idle := make(chan struct{})
+	go func() {
+		defer close(idle)
+		for _, l := range r.loaders {
+			if l != nil {
+				l.Close()
+				l.Wait()
+			}
+		}
+	}()
+	if err == nil {
+		<-idle
+		return nil
+	}
+	hung := time.NewTimer(grace)
+	defer hung.Stop()
+	select {
+	case <-idle:
+	case <-hung.C:
+	}
+	return err
+}
