@@ -8,8 +8,9 @@ import (
 	"strconv"
 )
 
-// The archive form is PyTorch's: a zip file of stored records under "archive/", each record's data at a multiple of 64 bytes, sizes
-// and checksums in a descriptor after the data, zip64 end records always. No field holds a time, so content alone decides the bytes.
+// The archive form is PyTorch's: a zip file of stored records under "archive/", each record's data at a multiple of 64
+// bytes, sizes and checksums in a descriptor after the data, zip64 end records always. No field holds a time, so
+// content alone decides the bytes.
 const (
 	archivePrefix   = "archive/"
 	alignment       = 64
@@ -57,7 +58,7 @@ func newArchive(state []entry, tensors []Tensor) *archive {
 	a.place(record{name: "version", data: []byte(formatVersion), tensor: -1, size: int64(len(formatVersion))})
 	a.size = a.directory
 	for i := range a.records {
-		a.size += 46 + int64(len(a.records[i].name)) + int64(len(a.records[i].zip64Extra()))
+		a.size += 46 + int64(len(a.records[i].name)) + int64(len(a.records[i].zip64Extra(0)))
 	}
 	a.size += 56 + 20 + 22
 	return a
@@ -67,21 +68,22 @@ func newArchive(state []entry, tensors []Tensor) *archive {
 func (a *archive) place(r record) {
 	r.name = archivePrefix + r.name
 	r.head = a.directory
-	r.start = r.head + localHeaderSize + int64(len(r.name)) + int64(len(r.zip64Extra())) + 4
+	r.start = r.head + localHeaderSize + int64(len(r.name)) + int64(len(r.zip64Extra(r.size))) + 4
 	r.start = (r.start + alignment - 1) / alignment * alignment
 	a.directory = r.start + r.size + int64(len(r.descriptor(0)))
 	a.records = append(a.records, r)
 }
 
-// zip64Extra is the zip64 extra field: only the values that do not fit their 32 bits, nothing when all do.
-func (r *record) zip64Extra() []byte {
+// zip64Extra is the zip64 extra field: only the values that do not fit their 32 bits, nothing when all do. The stored
+// size is given because PyTorch leaves it 0 in the local header, where readers go by the descriptor.
+func (r *record) zip64Extra(stored int64) []byte {
 	if !r.zip64() {
 		return nil
 	}
 	var fields []byte
 	if r.size >= limit32 {
-		fields = binary.LittleEndian.AppendUint64(fields, uint64(r.size)) // plain
-		fields = binary.LittleEndian.AppendUint64(fields, uint64(r.size)) // stored
+		fields = binary.LittleEndian.AppendUint64(fields, uint64(r.size))
+		fields = binary.LittleEndian.AppendUint64(fields, uint64(stored))
 	}
 	if r.head >= limit32 {
 		fields = binary.LittleEndian.AppendUint64(fields, uint64(r.head))
@@ -93,7 +95,7 @@ func (r *record) zip64Extra() []byte {
 
 // header is the local header, its name and its extra fields, the last of which pads the content to its alignment.
 func (r *record) header() []byte {
-	extra := r.zip64Extra()
+	extra := r.zip64Extra(0)
 	padding := r.start - r.head - localHeaderSize - int64(len(r.name)) - int64(len(extra)) - 4
 	extra = append(extra, 'F', 'B')
 	extra = binary.LittleEndian.AppendUint16(extra, uint16(padding))
@@ -129,7 +131,7 @@ func (a *archive) tail(crcs []uint32) []byte {
 	var out []byte
 	for i := range a.records {
 		r := &a.records[i]
-		extra := r.zip64Extra()
+		extra := r.zip64Extra(r.size)
 		out = le.AppendUint32(out, 0x02014b50)
 		out = le.AppendUint32(out, 0) // versions made by, needed
 		out = le.AppendUint16(out, zipFlags)
@@ -194,6 +196,7 @@ type source struct {
 	arc     *archive
 	fill    filler
 	crcs    []uint32
+	sealed  bool   // crcs are known from an earlier production of the whole file
 	rec     int    // the record being produced; len(records): the tail
 	pending []byte // bytes ready to be given out
 	left    int64  // tensor bytes still to be produced, after pending
@@ -211,6 +214,26 @@ func newSource(arc *archive, fill filler) *source {
 	return &source{arc: arc, fill: fill, crcs: make([]uint32, len(arc.records))}
 }
 
+// resume makes a source of the same file that begins at an offset. The whole file must have been read from s.
+func (s *source) resume(off int64) *source {
+	r := &source{arc: s.arc, fill: s.fill, crcs: s.crcs, sealed: true}
+	for off > 0 {
+		switch {
+		case len(r.pending) > 0:
+			n := min(off, int64(len(r.pending)))
+			r.pending, off = r.pending[n:], off-n
+		case r.left > 0:
+			n := min(off, r.left)
+			r.left, off = r.left-n, off-n
+		case r.stage == stageEnd:
+			return r
+		default:
+			r.advance()
+		}
+	}
+	return r
+}
+
 // read fills p and returns its length, or less when the file ends within p.
 func (s *source) read(p []byte) int {
 	n := 0
@@ -223,7 +246,9 @@ func (s *source) read(p []byte) int {
 			r := &s.arc.records[s.rec]
 			part := p[n : n+int(min(int64(len(p)-n), s.left))]
 			s.fill(part, r.tensor, r.size-s.left)
-			s.crcs[s.rec] = crc32.Update(s.crcs[s.rec], crc32.IEEETable, part)
+			if !s.sealed {
+				s.crcs[s.rec] = crc32.Update(s.crcs[s.rec], crc32.IEEETable, part)
+			}
 			s.left, n = s.left-int64(len(part)), n+len(part)
 		case s.stage == stageEnd:
 			return n

@@ -33,7 +33,8 @@ func flat(b *builder, t Type, sizes []int64) []entry {
 	return items
 }
 
-// TestSizesAreDLIOs compares with files that DLIO wrote through PyTorch 1.13: sizes of its checkpoint trees, to the byte.
+// TestSizesAreDLIOs compares with files that DLIO wrote through PyTorch 1.13: sizes of its checkpoint trees, to the
+// byte.
 func TestSizesAreDLIOs(t *testing.T) {
 	half, single := Type{"bf16", 2, "BFloat16Storage"}, Type{"fp32", 4, "FloatStorage"}
 	model := func(m transformer, layers int) ([]entry, []Tensor) {
@@ -131,6 +132,12 @@ func TestArchiveIsZipOfAlignedRecords(t *testing.T) {
 		if n := newSource(arc, pattern).read(again); n != len(whole) || !bytes.Equal(again[:n], whole) {
 			t.Fatal("the bytes depend on the pieces in which they are produced")
 		}
+		done := newSource(arc, pattern)
+		done.read(again)
+		off := rapid.Int64Range(0, arc.size+1).Draw(t, "offset")
+		if n := done.resume(off).read(again); !bytes.Equal(again[:n], whole[min(off, arc.size):]) {
+			t.Fatalf("resumed at %d: other bytes", off)
+		}
 		z, err := zip.NewReader(bytes.NewReader(whole), int64(len(whole)))
 		if err != nil {
 			t.Fatal(err)
@@ -179,7 +186,8 @@ func (s sparse) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// TestArchiveBeyond4GiB lets Go's zip reader find its way in files whose sizes and offsets need 64 bits, at the edges of the rule.
+// TestArchiveBeyond4GiB lets Go's zip reader find its way in files whose sizes and offsets need 64 bits, at the edges
+// of the rule.
 func TestArchiveBeyond4GiB(t *testing.T) {
 	for _, first := range []int64{1<<32 - 1000, 1<<32 - 2, 1<<32 - 1, 1 << 32, 10 << 40} {
 		b := &builder{}

@@ -13,8 +13,8 @@ type entry struct {
 	dict   []entry
 }
 
-// A pickler writes the data.pkl of a PyTorch archive as Python's pickle module writes it under protocol 2, memo numbers included,
-// so that file sizes agree with PyTorch's to the byte.
+// A pickler writes the data.pkl of a PyTorch archive as Python's pickle module writes it under protocol 2, memo numbers
+// included, so that file sizes agree with PyTorch's to the byte.
 type pickler struct {
 	out  []byte
 	next int
@@ -128,7 +128,8 @@ func (p *pickler) item(it entry, tensors []Tensor) {
 	p.tensor(it.tensor, tensors[it.tensor])
 }
 
-// tensor writes a call of PyTorch's _rebuild_tensor_v2 with a reference to the storage, which lies in a record of its own.
+// tensor writes a call of PyTorch's _rebuild_tensor_v2 with a reference to the storage, which lies in a record of its
+// own.
 func (p *pickler) tensor(index int, t Tensor) {
 	p.global("torch._utils", "_rebuild_tensor_v2")
 	p.out = append(p.out, '(', '(') // MARK MARK

@@ -1,10 +1,11 @@
-// Package checkpoint writes the model state of a simulated training run and reads it back: when it is due, which rank writes which
-// files, and the bytes in them. The files are PyTorch's own archives, named as DLIO names them, and torch.load opens them. Each byte
-// is a pure function of seed, checkpoint number, rank and tensor, so that anyone can compute the digest of every file without the
-// storage that was measured, and so that no two checkpoints hold the same blocks.
+// Package checkpoint writes the model state of a simulated training run and reads it back: when it is due, which rank
+// writes which files, and the bytes in them. The files are PyTorch's own archives, named as DLIO names them, and
+// torch.load opens them. Each byte is a pure function of seed, checkpoint number, rank and tensor, so that anyone can
+// compute the digest of every file without the storage that was measured, and so that no two checkpoints hold the same
+// blocks.
 //
-// The package never chooses when to run, never keeps a model in memory (a save needs a few buffers, whatever the size of the state),
-// never decides whether data is durable (the store does, on Commit), and executes nothing that it reads.
+// The package never chooses when to run, never keeps a model in memory (a save needs a few buffers, whatever the size
+// of the state), never decides whether data is durable (the store does, on Commit), and executes nothing that it reads.
 package checkpoint
 
 import (
@@ -29,7 +30,8 @@ const (
 	MaxRanks  = 1 << rankBits
 )
 
-// Config is the part of a workload that decides what a checkpoint holds. Fields are the workload keys named beside them.
+// Config is the part of a workload that decides what a checkpoint holds. Fields are the workload keys named beside
+// them.
 type Config struct {
 	// Seed is the seed of the content (benchpin.seed).
 	Seed uint64
@@ -41,12 +43,12 @@ type Config struct {
 	ModelType string
 	// ModelSizeBytes is model.model_size_bytes: the size of the int8 tensor "model_states". 0 leaves it out.
 	ModelSizeBytes int64
-	// NumLayers is model.num_layers, LayerParameters is model.layer_parameters: with both, layers 1 to NumLayers hold int8 tensors of
-	// so many elements each.
+	// NumLayers is model.num_layers, LayerParameters is model.layer_parameters: with both, layers 1 to NumLayers hold
+	// int8 tensors of so many elements each.
 	NumLayers       int
 	LayerParameters []int64
-	// OptimizationGroups is model.optimization_groups: for each group two int8 tensors "a" and "b" of that length, and one tensor
-	// "combined" as long as all groups together.
+	// OptimizationGroups is model.optimization_groups: for each group two int8 tensors "a" and "b" of that length, and
+	// one tensor "combined" as long as all groups together.
 	OptimizationGroups []int64
 	// Tensor, Pipeline and ZeroStage are model.parallelism.tensor, .pipeline and .zero_stage.
 	Tensor, Pipeline, ZeroStage int
@@ -97,8 +99,8 @@ type Plan struct {
 	family *stream.Seeded
 }
 
-// NewPlan lays out the checkpoints of a run without writing anything. States that this version cannot write are refused with the
-// name of the workload key.
+// NewPlan lays out the checkpoints of a run without writing anything. States that this version cannot write are refused
+// with the name of the workload key.
 func NewPlan(cfg Config) (*Plan, error) {
 	if err := check(cfg); err != nil {
 		return nil, fmt.Errorf("checkpoint plan: %w", err)
@@ -198,10 +200,12 @@ func (p *Plan) add(name string, state []entry, b *builder) {
 	p.files = append(p.files, f)
 }
 
-// Writes reports whether a rank writes anything. Without parallelism all ranks hold the same state, and rank 0 alone saves it.
+// Writes reports whether a rank writes anything. Without parallelism all ranks hold the same state, and rank 0 alone
+// saves it.
 func (p *Plan) Writes(rank int) bool { return rank == 0 }
 
-// Files are the files that a rank writes, in order; none for a rank that writes nothing. The caller may not change them.
+// Files are the files that a rank writes, in order; none for a rank that writes nothing. The caller may not change
+// them.
 func (p *Plan) Files(rank int) []File {
 	if !p.Writes(rank) {
 		return nil

@@ -5,26 +5,28 @@ import (
 	"iter"
 )
 
-// Schedule says after which steps and epochs the model state is saved. Its fields are the workload keys of the same names; the
-// rules are those of DLIO's training loop.
+// Schedule says after which steps and epochs the model state is saved. Its fields are the workload keys of the same
+// names; the rules are those of DLIO's training loop.
 type Schedule struct {
-	// AfterEpoch is checkpoint.checkpoint_after_epoch: the first epoch that ends with a checkpoint. Below 1, no epoch ever does.
+	// AfterEpoch is checkpoint.checkpoint_after_epoch: the first epoch that ends with a checkpoint. Below 1, no epoch
+	// ever does.
 	AfterEpoch int
 	// EpochsBetween is checkpoint.epochs_between_checkpoints. Below 1, there is no other checkpoint after the first.
 	EpochsBetween int
-	// StepsBetween is checkpoint.steps_between_checkpoints. Below 0, checkpoints follow epochs. From 0 on they follow steps, counted
-	// anew in each epoch, and the two keys above say nothing; 0 itself is a step that never comes.
+	// StepsBetween is checkpoint.steps_between_checkpoints. Below 0, checkpoints follow epochs. From 0 on they follow
+	// steps, counted anew in each epoch, and the two keys above say nothing; 0 itself is a step that never comes.
 	StepsBetween int64
 }
 
 // Point is one moment of a run at which every rank saves its state.
 type Point struct {
-	// Number counts the checkpoints of the run, from 1. The content of a checkpoint depends on it, so that no two are equal.
+	// Number counts the checkpoints of the run, from 1. The content of a checkpoint depends on it, so that no two are
+	// equal.
 	Number int
 	// Epoch counts from 1.
 	Epoch int
-	// Step is the step that DLIO puts into the name: the step just done when checkpoints follow steps, and one more than the last
-	// step of the epoch when they follow epochs (DLIO's counter has moved on by then).
+	// Step is the step that DLIO puts into the name: the step just done when checkpoints follow steps, and one more
+	// than the last step of the epoch when they follow epochs (DLIO's counter has moved on by then).
 	Step int64
 }
 
@@ -34,7 +36,8 @@ func (p Point) Name() string { return fmt.Sprintf("global_epoch%d_step%d", p.Epo
 // BySteps reports whether checkpoints follow steps rather than epochs.
 func (s Schedule) BySteps() bool { return s.StepsBetween >= 0 }
 
-// DueAfterStep tells whether a checkpoint follows step number step (from 1) of an epoch (from 1) of stepsPerEpoch steps, and which.
+// DueAfterStep tells whether a checkpoint follows step number step (from 1) of an epoch (from 1) of stepsPerEpoch
+// steps, and which.
 func (s Schedule) DueAfterStep(epoch int, step, stepsPerEpoch int64) (Point, bool) {
 	if s.StepsBetween <= 0 || epoch < 1 || step < 1 || step > stepsPerEpoch || step%s.StepsBetween != 0 {
 		return Point{}, false

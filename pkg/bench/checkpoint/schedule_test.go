@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// loop runs DLIO's training loop as its documentation of behaviour tells it, counters and all, and notes the folders it makes. It shares
-// no code with Schedule.
+// loop runs DLIO's training loop as its documentation of behaviour tells it, counters and all, and notes the folders it
+// makes. It shares no code with Schedule.
 func loop(s Schedule, epochs int, steps int64) []Point {
 	var points []Point
 	nextEpoch := s.AfterEpoch

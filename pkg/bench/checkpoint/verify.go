@@ -46,8 +46,8 @@ func (e *DifferError) Error() string {
 // Is makes the error match ErrDiffers.
 func (e *DifferError) Is(target error) bool { return target == ErrDiffers }
 
-// Expect computes what Save would write: path, size and digest of each file of a rank, without any storage. It takes the time to produce
-// and hash the bytes.
+// Expect computes what Save would write: path, size and digest of each file of a rank, without any storage. It takes
+// the time to produce and hash the bytes.
 func (p *Plan) Expect(ctx context.Context, pt Point, rank int) ([]FileSum, error) {
 	if err := p.checkPoint(pt, rank); err != nil {
 		return nil, err
@@ -71,8 +71,8 @@ func (p *Plan) Expect(ctx context.Context, pt Point, rank int) ([]FileSum, error
 	return sums, nil
 }
 
-// Verify reads back what a rank saved and compares every byte, archive and tensors, with what the seed gives. The first difference is a
-// *DifferError; a missing file is the store's error.
+// Verify reads back what a rank saved and compares every byte, archive and tensors, with what the seed gives. The first
+// difference is a *DifferError; a missing file is the store's error.
 func (p *Plan) Verify(ctx context.Context, st Opener, pt Point, rank int) error {
 	if err := p.checkPoint(pt, rank); err != nil {
 		return err

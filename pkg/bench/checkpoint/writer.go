@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,14 +15,20 @@ import (
 )
 
 const (
-	// pieceSize is the size of the writes, and of the buffers: all but the last write of a file are this long and begin at a multiple
-	// of it.
+	// pieceSize is the size of the writes, and of the buffers: all but the last write of a file are this long and begin
+	// at a multiple of it.
 	pieceSize = 1 << 20
-	// pieces is the number of buffers of a save: one being produced, one being written, one being hashed, one to spare.
-	pieces = 4
+	// pieces is the number of buffers of a save: one being produced, one ready, one being written, one being hashed,
+	// and those that wait to be hashed.
+	pieces = 4 + hashQueue
+	// hashQueue is how many written pieces may wait to be hashed before hashing gives up keeping pace.
+	hashQueue = 2
+	// hashSlice is hashed at a stretch before other work gets the processor.
+	hashSlice = 128 << 10
 )
 
-// Creator makes files; a store does. Whether a committed file is durable is the creator's matter (store.FolderOptions.Sync).
+// Creator makes files; a store does. Whether a committed file is durable is the creator's matter
+// (store.FolderOptions.Sync).
 type Creator interface {
 	Create(name string, size int64) (store.Writer, error)
 }
@@ -35,14 +43,15 @@ type FileSum struct {
 	Digest [32]byte
 }
 
-// FileSave is one file as it was written. The durations are on the monotonic clock and include the time before them in the list.
+// FileSave is one file as it was written. The durations are on the monotonic clock.
 type FileSave struct {
 	FileSum
 	// Starved is the time that the writing waited for content to be produced: what the benchmark itself cost.
 	Starved time.Duration
 	// Write is the time from before Create to the return of the last Write.
 	Write time.Duration
-	// Durable is the time from before Create to the return of Commit. The file is durable then if the store was told to sync.
+	// Durable is the time from before Create to the return of Commit. The file is durable then if the store was told to
+	// sync.
 	Durable time.Duration
 }
 
@@ -51,25 +60,27 @@ type RankSave struct {
 	Point Point
 	Rank  int
 	Files []FileSave
-	// Duration is the time from the start of the save to the last Commit; hashing that is left over then is not in it.
+	// Duration is the sum of Durable over the files. Producing the first pieces and hashing what is left are not in it.
 	Duration time.Duration
 }
 
-// Writer saves checkpoints. It is safe for concurrent use by several ranks; each save in progress holds Plan.MemoryBytes.
+// Writer saves checkpoints. It is safe for concurrent use by several ranks; each save in progress holds
+// Plan.MemoryBytes.
 type Writer struct {
 	plan    *Plan
 	st      Creator
 	buffers sync.Pool
 }
 
-// NewWriter makes a writer that creates files in st, whose root is the checkpoint folder (checkpoint.checkpoint_folder).
+// NewWriter makes a writer that creates files in st, whose root is the checkpoint folder
+// (checkpoint.checkpoint_folder).
 func NewWriter(plan *Plan, st Creator) *Writer {
 	return &Writer{plan: plan, st: st}
 }
 
-// Save writes the files of one rank, one after the other, and returns their digests and times. The first error ends it; the file being
-// written is removed, files of this save that were committed before stay. A cancelled context ends it with the context's error
-// before the next write.
+// Save writes the files of one rank, one after the other, and returns their digests and times. The first error ends it;
+// the file being written is removed, files of this save that were committed before stay. A cancelled context ends it
+// with the context's error before the next write.
 func (w *Writer) Save(ctx context.Context, pt Point, rank int) (RankSave, error) {
 	save := RankSave{Point: pt, Rank: rank}
 	if err := w.plan.checkPoint(pt, rank); err != nil {
@@ -94,6 +105,8 @@ func (w *Writer) file(ctx context.Context, f *File, pt Point, rank int) (fs File
 	if err := ctx.Err(); err != nil {
 		return fs, fmt.Errorf("%s: %w", fs.Path, err)
 	}
+	flow := w.flow(newSource(f.arc, w.plan.content(pt.Number, rank, f)), f.Size)
+	defer flow.stop()
 	start := time.Now()
 	out, err := w.st.Create(fs.Path, f.Size)
 	if err != nil {
@@ -104,8 +117,6 @@ func (w *Writer) file(ctx context.Context, f *File, pt Point, rank int) (fs File
 			_ = out.Abort() // the error at hand says more
 		}
 	}()
-	flow := w.flow(newSource(f.arc, w.plan.content(pt.Number, rank, f)), f.Size)
-	defer flow.stop()
 	for off := int64(0); off < f.Size; {
 		if err := ctx.Err(); err != nil {
 			return fs, fmt.Errorf("%s: %w", fs.Path, err)
@@ -128,12 +139,16 @@ func (w *Writer) file(ctx context.Context, f *File, pt Point, rank int) (fs File
 		return fs, err
 	}
 	fs.Durable = time.Since(start)
-	fs.Digest = flow.sum()
+	if fs.Digest, err = flow.sum(ctx); err != nil {
+		return fs, fmt.Errorf("%s: %w", fs.Path, err)
+	}
 	return fs, nil
 }
 
-// A flow produces the pieces of a file ahead of the writing, and hashes them behind it, so that storage waits for neither. A file of
-// one piece needs no goroutines: it is produced in the caller, and hashed there when the clock has stopped.
+// A flow produces the pieces of a file ahead of the writing and hashes them behind it. The writing never waits for the
+// hashing: where storage is faster, what is not hashed yet is produced once more and hashed when the clock has stopped.
+// The first pieces are produced before the clock starts, as a model's state is there when it is saved. A file of one
+// piece needs no goroutines.
 type flow struct {
 	pool   *sync.Pool
 	src    *source
@@ -143,8 +158,10 @@ type flow struct {
 	cancel chan struct{}
 	done   sync.WaitGroup
 	hasher *blake3.Hasher
+	queued int64 // bytes given to the hasher
+	behind bool  // hashing gave up keeping pace
 	single *[pieceSize]byte
-	last   []byte // of a single piece: hashed when the clock has stopped
+	last   []byte // the content of single
 	ended  bool
 }
 
@@ -152,13 +169,15 @@ func (w *Writer) flow(src *source, size int64) *flow {
 	f := &flow{pool: &w.buffers, src: src, hasher: blake3.New()}
 	if size <= pieceSize {
 		f.single = w.buffer()
+		f.last = f.single[:src.read(f.single[:])]
 		return f
 	}
 	n := int(min(pieces, (size+pieceSize-1)/pieceSize))
-	f.free, f.ready, f.hash = make(chan *[pieceSize]byte, n), make(chan []byte, n), make(chan []byte, n)
+	f.free, f.ready, f.hash = make(chan *[pieceSize]byte, n), make(chan []byte, n), make(chan []byte, hashQueue)
 	f.cancel = make(chan struct{})
 	for range n {
-		f.free <- w.buffer()
+		b := w.buffer()
+		f.ready <- b[:src.read(b[:])]
 	}
 	f.done.Go(f.produce)
 	f.done.Go(f.digest)
@@ -181,7 +200,7 @@ func (f *flow) produce() {
 				f.free <- b
 				return
 			}
-			f.ready <- b[:n] // never blocks: as many places as buffers, like free and hash
+			f.ready <- b[:n] // never blocks: as many places as buffers, like free
 		case <-f.cancel:
 			return
 		}
@@ -190,33 +209,64 @@ func (f *flow) produce() {
 
 func (f *flow) digest() {
 	for p := range f.hash {
-		_, _ = f.hasher.Write(p) // cannot fail
+		f.write(p)
 		f.free <- (*[pieceSize]byte)(p[:pieceSize])
+	}
+}
+
+// write hashes p.
+func (f *flow) write(p []byte) {
+	for part := range slices.Chunk(p, hashSlice) {
+		_, _ = f.hasher.Write(part) // cannot fail
+		runtime.Gosched()
 	}
 }
 
 // piece waits for the next piece. It may be called only while bytes are left.
 func (f *flow) piece() []byte {
 	if f.single != nil {
-		f.last = f.single[:f.src.read(f.single[:])]
 		return f.last
 	}
 	return <-f.ready
 }
 
-// written gives the piece on to be hashed.
+// written takes the piece back. In the order of the file, it is hashed then or later.
 func (f *flow) written(p []byte) {
-	if f.single == nil {
-		f.hash <- p
+	if f.single != nil {
+		return
 	}
+	if !f.behind {
+		select {
+		case f.hash <- p:
+			f.queued += int64(len(p))
+			return
+		default:
+			f.behind = true
+		}
+	}
+	f.free <- (*[pieceSize]byte)(p[:pieceSize])
 }
 
-// sum waits for the digest of all pieces.
-func (f *flow) sum() (d [32]byte) {
-	_, _ = f.hasher.Write(f.last) // cannot fail
+// sum returns the digest of all pieces.
+func (f *flow) sum(ctx context.Context) (d [32]byte, err error) {
+	f.write(f.last)
 	f.stop()
+	if f.behind {
+		b, _ := f.pool.Get().(*[pieceSize]byte)
+		if b == nil {
+			b = new([pieceSize]byte)
+		}
+		rest := f.src.resume(f.queued)
+		for n := rest.read(b[:]); n > 0; n = rest.read(b[:]) {
+			if err := ctx.Err(); err != nil {
+				return d, fmt.Errorf("hash: %w", err)
+			}
+			f.write(b[:n])
+		}
+		f.pool.Put(b)
+	}
 	f.hasher.Sum(d[:0])
-	return d
+	return d, nil
 }
 
 // stop ends the goroutines and gives the buffers back.
