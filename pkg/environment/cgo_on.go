@@ -1,0 +1,5 @@
+//go:build cgo
+
+package environment
+
+const cgoEnabled = true
