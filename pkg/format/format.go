@@ -1,0 +1,162 @@
+// Package format knows the containers that samples are stored in: how many bytes a file takes, what those bytes are, and
+// how a training framework reads one sample back.
+//
+// Each container is one file of this package and one line in list. Writing is sequential and needs no more memory than
+// the buffer it is given, whatever the size of the file; reading does the input that the framework would do, checks the
+// structure of what came, and throws the sample away.
+//
+// The package never opens a file, never draws a random number of its own, and never decides what a data set holds.
+package format
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+	"strings"
+)
+
+// Content is the payload of a file, the elements of its array in C order, with random access.
+type Content interface {
+	// Fill writes the payload's bytes [off, off+len(dst)) into dst. It may be called with any order of offsets.
+	Fill(dst []byte, off int64)
+}
+
+// Format is one container.
+type Format interface {
+	// Name is the name in a workload file (dataset.format) and the extension of the files.
+	Name() string
+	// Size returns the exact number of bytes of a file of layout l.
+	Size(l Layout) (int64, error)
+	// Write writes one file of layout l with payload c to w, front to back, in pieces of len(buf) bytes; buf is its
+	// only large memory, and a shorter one than MinBuffer is replaced. The bytes do not depend on len(buf).
+	Write(w io.Writer, l Layout, c Content, buf []byte) error
+	// ReadSample reads sample k (0-based) of the file f of the given size as the framework's reader does, in pieces of
+	// at most len(buf) bytes at offsets that are multiples of len(buf). It checks everything that the framework relies
+	// on, and returns a *DataError naming the offset if the file is not what it should be. A shorter buf than MinBuffer
+	// is replaced; with a long enough one nothing is allocated once it has run.
+	ReadSample(f io.ReaderAt, size int64, k int, buf []byte) (Sample, error)
+}
+
+// MinBuffer is the smallest buffer, in bytes, that Write and ReadSample work with; 256 KiB to 1 MiB is a good one.
+const MinBuffer = 4 << 10
+
+// defaultBuffer replaces a buffer that is too short.
+const defaultBuffer = 256 << 10
+
+func buffer(buf []byte) []byte {
+	if len(buf) < MinBuffer {
+		return make([]byte, defaultBuffer)
+	}
+	return buf
+}
+
+// Sample is what reading one sample took.
+type Sample struct {
+	Logical int64 // bytes of the sample itself, as the framework sees them
+	Asked   int64 // bytes asked of the file
+}
+
+// MaxDims is the largest number of dimensions of one sample: numpy arrays have at most 32, one of which counts samples.
+const MaxDims = 31
+
+// Layout is the shape of one file's content. The array in an npz or npy file has the shape (Dims..., Samples).
+type Layout struct {
+	Dims    []int // of one sample, each at least 1
+	Samples int   // samples in the file, at least 1
+	DType   DType
+}
+
+// Check reports what is wrong with the layout, or nil.
+func (l Layout) Check() error {
+	switch {
+	case len(l.Dims) > MaxDims:
+		return fmt.Errorf("layout: %d dimensions; a sample has at most %d", len(l.Dims), MaxDims)
+	case l.Samples < 1:
+		return fmt.Errorf("layout: %d samples in a file; there must be at least 1", l.Samples)
+	case l.DType.Size < 1:
+		return errors.New("layout: no element type; take one from ParseDType")
+	}
+	for i, d := range l.Dims {
+		if d < 1 {
+			return fmt.Errorf("layout: dimension %d is %d; it must be at least 1", i, d)
+		}
+	}
+	if l.PayloadBytes() > maxPayload {
+		return fmt.Errorf("layout: %v x %d samples of %s exceed 2^62 bytes in one file", l.Dims, l.Samples, l.DType.Name)
+	}
+	return nil
+}
+
+// maxPayload leaves room for any header: sizes of files never overflow.
+const maxPayload = 1 << 62
+
+// SampleBytes returns the bytes of one sample, without any container; math.MaxInt64 if there are more.
+func (l Layout) SampleBytes() int64 {
+	n := int64(l.DType.Size)
+	for _, d := range l.Dims {
+		n = mul(n, int64(d))
+	}
+	return n
+}
+
+// PayloadBytes returns the bytes of all samples of the file, without any container; math.MaxInt64 if there are more.
+func (l Layout) PayloadBytes() int64 { return mul(l.SampleBytes(), int64(l.Samples)) }
+
+// mul multiplies numbers that are 0 or more, and stops at math.MaxInt64.
+func mul(a, b int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi != 0 || lo > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(lo)
+}
+
+// DataError says that a file is not a sound file of its format.
+type DataError struct {
+	Format  string // name of the format
+	Offset  int64  // byte of the file where it was noticed
+	Problem string // expected and found
+	Err     error  // cause, or nil
+}
+
+// Error names format, offset and problem.
+func (e *DataError) Error() string {
+	msg := fmt.Sprintf("%s at byte %d: %s", e.Format, e.Offset, e.Problem)
+	if e.Err != nil {
+		msg += ": " + e.Err.Error()
+	}
+	return msg
+}
+
+// Unwrap returns the cause, io.ErrUnexpectedEOF for a file that ends early.
+func (e *DataError) Unwrap() error { return e.Err }
+
+// list names every format once.
+func list() []Format {
+	return []Format{
+		newNPY(),
+		newNPZ(),
+	}
+}
+
+// Names returns the names of all formats, sorted.
+func Names() []string {
+	var names []string
+	for _, f := range list() {
+		names = append(names, f.Name())
+	}
+	return names
+}
+
+// ByName returns the format with the given name. The value may be used by many goroutines at once; keep it, because it
+// holds the scratch memory that reading reuses.
+func ByName(name string) (Format, error) {
+	for _, f := range list() {
+		if f.Name() == name {
+			return f, nil
+		}
+	}
+	return nil, fmt.Errorf("format %q is not available; there are: %s", name, strings.Join(Names(), ", "))
+}
