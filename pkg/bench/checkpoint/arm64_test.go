@@ -1,0 +1,28 @@
+package checkpoint
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestGoldenOnARM64 runs the golden and size tests of this package as an arm64 binary under emulation.
+func TestGoldenOnARM64(t *testing.T) {
+	long(t)
+	qemu, err := exec.LookPath("qemu-aarch64-static")
+	if err != nil {
+		missing(t, "no qemu-aarch64-static (Debian: qemu-user-static)")
+	}
+	bin := filepath.Join(t.TempDir(), "checkpoint.test")
+	build := exec.Command("go", "test", "-c", "-o", bin, ".")
+	build.Env = append(os.Environ(), "GOARCH=arm64", "GOOS=linux", "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("cross-compile: %v\n%s", err, out)
+	}
+	out, err := exec.Command(qemu, bin, "-test.v", "-test.run", "^(TestGoldenDigests|TestSizesAreDLIOs)$").CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("PASS: TestGoldenDigests")) {
+		t.Fatalf("on arm64: %v\n%s", err, out)
+	}
+}
