@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/opencontainers/go-digest"
+	"github.com/zeebo/blake3"
 
 	"github.com/benchpin/benchpin/pkg/store"
 )
@@ -85,7 +86,9 @@ func (h *Header) Encode() ([]byte, error) {
 		}
 		b = h.Frames[i].append(b)
 	}
-	b = append(b, "]}\n"...)
+	b = append(b, ']')
+	// The digest of all before it finds damage to layout and recipe, which nothing else in the pair vouches for.
+	b = append(b, `,"header_digest":"`+string(FormatDigest(blake3.Sum256(b)))+"\"}\n"...)
 	if len(b) > MaxHeaderBytes {
 		return nil, fmt.Errorf("%w: header of %d bytes, at most %d are allowed", ErrLimit, len(b), MaxHeaderBytes)
 	}
@@ -118,6 +121,7 @@ type headerJSON struct {
 	Layout    *Layout         `json:"layout"`
 	Recipe    json.RawMessage `json:"recipe"`
 	Frames    []frameJSON     `json:"frames"`
+	Digest    string          `json:"header_digest"`
 }
 
 type frameJSON struct {
@@ -165,6 +169,9 @@ func ParseHeader(b []byte) (*Header, error) {
 	again, err := h.Encode()
 	if err != nil {
 		return nil, err
+	}
+	if i := firstDifference(b, again); i < len(b) && i >= len(again)-len("blake3:")-64-len("\"}\n") && len(b) == len(again) {
+		return nil, fmt.Errorf("%w: expected %q, found %.100q: it was damaged or edited", ErrHeader, tail(again, b), tail(b, again))
 	}
 	if !bytes.Equal(b, again) {
 		return nil, fmt.Errorf("%w: header: the bytes differ from the canonical form at byte %d: expected %.40q, found %.40q",

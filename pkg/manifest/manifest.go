@@ -42,16 +42,17 @@ type Class string
 func (c Class) Error() string { return "invalid manifest (" + string(c) + ")" }
 
 const (
-	ErrSyntax    Class = "syntax"     // not the JSON that is expected at all
-	ErrCanonical Class = "canonical"  // JSON, but other bytes than the one way in which it may be written
-	ErrMediaType Class = "media-type" // another kind of document, or another version
-	ErrLimit     Class = "limit"      // a limit of the format is exceeded
-	ErrField     Class = "field"      // a field's value is outside its range
-	ErrPath      Class = "path"       // a path breaks the rules of store.CheckName
-	ErrOrder     Class = "order"      // paths do not strictly ascend
-	ErrFrame     Class = "frame"      // a frame is not what the header says, or not zstd
-	ErrCount     Class = "count"      // number of entries or of bytes differs from what the header says
-	ErrRoot      Class = "root"       // the tree over the entries has another root than the header says
+	ErrSyntax    Class = "syntax"        // not the JSON that is expected at all
+	ErrCanonical Class = "canonical"     // JSON, but other bytes than the one way in which it may be written
+	ErrMediaType Class = "media-type"    // another kind of document, or another version
+	ErrLimit     Class = "limit"         // a limit of the format is exceeded
+	ErrField     Class = "field"         // a field's value is outside its range
+	ErrPath      Class = "path"          // a path breaks the rules of store.CheckName
+	ErrOrder     Class = "order"         // paths do not strictly ascend
+	ErrHeader    Class = "header-digest" // the header is not the one that its own digest was computed over
+	ErrFrame     Class = "frame"         // a frame is not what the header says, or not zstd
+	ErrCount     Class = "count"         // number of entries or of bytes differs from what the header says
+	ErrRoot      Class = "root"          // the tree over the entries has another root than the header says
 )
 
 // Entry is one file of a data set.

@@ -80,7 +80,8 @@ func (w *Writer) flush() error {
 		return nil
 	}
 	if w.enc == nil {
-		enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault))
+		// A single segment makes even the shortest frame declare its size, which readers insist on.
+		enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithSingleSegment(true))
 		if err != nil {
 			return fmt.Errorf("manifest writer: zstd: %w", err)
 		}
