@@ -24,8 +24,21 @@ func TestCheckAcceptsTheSample(t *testing.T) {
 	interrupted.Transcript.Root, interrupted.Transcript.Ranks = hexDigest("e"), nil
 	interrupted.Checkpoints.Saves = nil
 	interrupted.Metrics.Epochs = interrupted.Metrics.Epochs[:1]
+	interrupted.Metrics.Met = nil
 	if p := interrupted.Check(); p != nil {
 		t.Errorf("an incomplete record may differ from its plan: %v", p)
+	}
+}
+
+func TestNoMetrics(t *testing.T) {
+	r := sample()
+	r.Status, r.Reason, r.Transcript, r.Checkpoints.Saves = StatusIncomplete, "interrupted", Transcript{Class: Recomputable}, nil
+	r.Metrics = NoMetrics(r.Plan.AUThreshold, "interrupted before the first step")
+	if p := r.Check(); p != nil {
+		t.Error(p)
+	}
+	if err := ValidateSchema(mustCanonical(t, r)); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -211,6 +211,16 @@ type Metrics struct {
 	Other map[string]Figure `json:"other"`
 }
 
+// NoMetrics are the metrics of a run that ended before it had any: every figure is absent for the given reason. threshold is
+// Plan.AUThreshold.
+func NoMetrics(threshold float64, reason string) Metrics {
+	none := func(unit string) Figure { return Figure{Unit: unit, Class: HostOnly, Absent: reason} }
+	return Metrics{
+		AU: none("%"), Threshold: Figure{Value: &threshold, Unit: "%", Class: Recomputable}, SamplesPerSecond: none("samples/s"),
+		BytesPerSecond: none("B/s"), Epochs: []EpochMetrics{}, DLIO: map[string]any{}, Other: map[string]Figure{},
+	}
+}
+
 // EpochMetrics are the figures of one epoch.
 type EpochMetrics struct {
 	Epoch            int    `json:"epoch"`
