@@ -103,3 +103,10 @@ func frameOf(t testing.TB, plain []byte, first, last string, count, size int64) 
 		PlainSize: int64(len(plain)), PlainDigest: FormatDigest(blake3.Sum256(plain)),
 	}}}, packed
 }
+
+func blake3Sum(b []byte) [32]byte { return blake3.Sum256(b) }
+
+// sealed ends a header with the digest of what it has.
+func sealed(before []byte) []byte {
+	return append(bytes.Clone(before), `,"header_digest":"`+string(FormatDigest(blake3.Sum256(before)))+"\"}\n"...)
+}
