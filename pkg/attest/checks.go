@@ -1,0 +1,119 @@
+package attest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/benchpin/benchpin/pkg/attest/fault"
+	"github.com/benchpin/benchpin/pkg/attest/oci"
+	"github.com/benchpin/benchpin/pkg/manifest"
+	"github.com/benchpin/benchpin/pkg/record"
+)
+
+// ErrVerification is what a failed verification is, for errors.Is.
+var ErrVerification = errors.New("verification failed")
+
+// Check is the outcome of one check of an archive.
+type Check struct {
+	// Name is a short, stable name, such as "signatures".
+	Name string `json:"name"`
+	// Class says who can know that it is true: "C" anyone can compute it again, "W" a third party witnessed it, "H" the host only
+	// says so.
+	Class string `json:"class"`
+	OK    bool   `json:"ok"`
+	// Evidence says what was compared with what.
+	Evidence string `json:"evidence"`
+	// Limits says what the check does not show.
+	Limits string `json:"limits"`
+	// Problem is everything that is wrong, one line each, naming the part; "" when OK.
+	Problem string `json:"problem,omitempty"`
+	// Faults are the same, for programs.
+	Faults []*fault.Fault `json:"faults,omitempty"`
+}
+
+// NewCheck returns a check that passed when there are no faults.
+func NewCheck(name string, class record.Class, evidence, limits string, faults ...*fault.Fault) Check {
+	c := Check{Name: name, Class: string(class), OK: len(faults) == 0, Evidence: fault.Printable(evidence), Limits: limits, Faults: faults}
+	lines := make([]string, len(faults))
+	for i, f := range faults {
+		lines[i] = f.Error()
+	}
+	c.Problem = strings.Join(lines, "\n")
+	return c
+}
+
+// Verification is an archive that was checked: all checks, and the content that was checked, which is what to work on from here.
+// Content is nil where it was refused. Close frees it.
+type Verification struct {
+	// Checks are in the order in which they were made.
+	Checks []Check
+	// Archive are the digests of the archive's OCI manifest, zero when it could not be read.
+	Archive oci.Digests
+	// Record was parsed from the verified bytes, and RecordBytes are these bytes.
+	Record      *record.Record
+	RecordBytes []byte
+	// Manifest reads from verified content; it is non-nil only after all entries were checked against the header.
+	Manifest *manifest.Manifest
+	// Keys are the hints of the keys whose signatures were accepted.
+	Keys []string
+
+	layout *oci.Layout
+}
+
+// Add appends a check that the caller made of the same content.
+func (v *Verification) Add(c Check) { v.Checks = append(v.Checks, c) }
+
+// OK reports whether there are checks and all passed.
+func (v *Verification) OK() bool {
+	for _, c := range v.Checks {
+		if !c.OK {
+			return false
+		}
+	}
+	return len(v.Checks) > 0
+}
+
+// Err returns nil when all checks passed, else an error that wraps ErrVerification and every fault.
+func (v *Verification) Err() error {
+	if v.OK() {
+		return nil
+	}
+	all := []error{ErrVerification}
+	for _, c := range v.Checks {
+		for _, f := range c.Faults {
+			all = append(all, fmt.Errorf("%s: %w", c.Name, f))
+		}
+		if !c.OK && len(c.Faults) == 0 {
+			all = append(all, fmt.Errorf("%s: %s", c.Name, c.Problem))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// File returns the verified content of a file that the record lists, such as steps.parquet; nil when it is not there or was refused.
+func (v *Verification) File(name string) *oci.Blob {
+	if v.layout == nil {
+		return nil
+	}
+	if l := v.layout.Layer(name); l != nil {
+		return l.Blob
+	}
+	return nil
+}
+
+// Close frees the content, after which Manifest and files must not be used.
+func (v *Verification) Close() error {
+	if v.layout == nil {
+		return nil
+	}
+	return v.layout.Close()
+}
+
+// Policy is what whoever verifies demands beyond that everything in the archive is true. The zero value is the default policy.
+type Policy struct {
+	// AllowUnverified accepts runs whose data set was not compared with its manifest, or only in part.
+	AllowUnverified bool
+	// RequireThresholds refuses results that do not meet their thresholds, or whose thresholds could not be judged.
+	RequireThresholds bool
+}

@@ -1,0 +1,38 @@
+// Package limits holds every bound on what an archive or an attestation may make a verifier do, in one place. It holds numbers
+// and nothing else. Whoever made the archive chooses sizes, counts and depths; these are the most that is believed.
+package limits
+
+const (
+	// BundleBytes is the size of the largest Sigstore bundle that is read.
+	BundleBytes = 4 << 20
+	// JSONDepth is how deep objects and lists may stand in each other in any document read here.
+	JSONDepth = 32
+	// JSONValues is how many values, nested ones included, any document read here may have.
+	JSONValues = 1 << 16
+	// Subjects is how many subjects a statement may have.
+	Subjects = 16
+	// SubjectDigests is how many digests one subject may have.
+	SubjectDigests = 8
+	// Keys is how many public keys one verification takes.
+	Keys = 64
+	// KeyFileBytes is the size of the largest key file that is read.
+	KeyFileBytes = 64 << 10
+
+	// ManifestBytes is the size of the largest OCI manifest or index that is read or written; registries refuse more.
+	ManifestBytes = 4 << 20
+	// Layers is how many layers an archive may have.
+	Layers = 1024
+	// Referrers is how many bundles an archive may have.
+	Referrers = 64
+	// TitleBytes is the length of the longest layer title.
+	TitleBytes = 255
+	// BlobBytes is the size of the largest blob of an archive: 1 TiB.
+	BlobBytes = 1 << 40
+	// LayoutEntries is how many names the folder blobs/sha256 may have: what an archive within the limits above needs, and as many
+	// again, so that left-over files are named one by one.
+	LayoutEntries = 2 * (Layers + 2*Referrers + 2)
+	// MemoryBlobBytes is the size of the largest blob that is held in memory; larger ones are staged in a temporary file.
+	MemoryBlobBytes = 4 << 20
+	// MemoryBytes is how much content of one archive is held in memory at most.
+	MemoryBytes = 64 << 20
+)

@@ -1,0 +1,271 @@
+package attest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/benchpin/benchpin/pkg/attest/fault"
+	"github.com/benchpin/benchpin/pkg/attest/internal/limits"
+	"github.com/benchpin/benchpin/pkg/attest/oci"
+	"github.com/benchpin/benchpin/pkg/manifest"
+	"github.com/benchpin/benchpin/pkg/record"
+)
+
+// VerifyArchive checks the archive in folder dir with the given public keys, offline, and reports every check, not only the first
+// that fails. Everything is read once, and what was checked is what is parsed.
+//
+// The error says that nothing could be verified: ErrNoKey without keys, or a folder that cannot be read. That the archive is not
+// what it must be is in the checks (and in Verification.Err). The caller may append checks of its own, then ask OK, and must call
+// Close.
+func VerifyArchive(ctx context.Context, dir string, keys []PublicKey, p Policy) (*Verification, error) {
+	if err := checkKeys(keys); err != nil {
+		return nil, fmt.Errorf("verify archive %s: %w", dir, err)
+	}
+	l, err := oci.Read(ctx, dir)
+	if err != nil {
+		return nil, fmt.Errorf("verify: %w", err)
+	}
+	v := &verifier{ctx: ctx, v: &Verification{layout: l, Archive: l.Manifest}, keys: keys, policy: p}
+	for _, step := range []func() error{v.layout, v.record, v.manifest, v.files, v.bundles, v.subjects, v.predicates, v.judge} {
+		if err := step(); err != nil {
+			return nil, errors.Join(fmt.Errorf("verify archive %s: %w", dir, err), l.Close())
+		}
+	}
+	return v.v, nil
+}
+
+// verifier holds what the steps of one verification hand on to each other.
+type verifier struct {
+	ctx    context.Context
+	v      *Verification
+	keys   []PublicKey
+	policy Policy
+
+	header     *manifest.Header // of a manifest.json that was well-formed, whether or not its entries are
+	statements []foundStatement
+}
+
+// foundStatement is a statement whose signature was accepted.
+type foundStatement struct {
+	part      string
+	announced string
+	*Verified
+}
+
+func (v *verifier) add(name string, class record.Class, evidence, limits string, faults []*fault.Fault) error {
+	v.v.Add(NewCheck(name, class, evidence, limits, faults...))
+	return nil
+}
+
+func unchecked(part, why string) *fault.Fault {
+	return fault.New(fault.Unchecked, "", "not checked, because "+why).In(part)
+}
+
+func (v *verifier) layout() error {
+	l := v.v.layout
+	var content, form []*fault.Fault
+	for _, f := range l.Faults {
+		if f.Class == fault.DigestMismatch {
+			content = append(content, f)
+		} else {
+			form = append(form, f)
+		}
+	}
+	_ = v.add("content", record.Recomputable, fmt.Sprintf("sha256 of every file below blobs/ against its name; %d layers and %d bundles", len(l.Layers), len(l.Bundles)),
+		"who made the files, and that they are true", content)
+	return v.add("layout", record.Recomputable, "oci-layout, index.json and every manifest against what they lead to, byte for byte; no file is missing and none is there that does not belong",
+		"that no bundle was taken out together with its entry: what must be there is checked below", form)
+}
+
+// layer returns the bytes of one of the layers that every archive has, or why not.
+func (v *verifier) layer(at int, title, mediaType string) (*oci.Blob, string, *fault.Fault) {
+	layers := v.v.layout.Layers
+	if at >= len(layers) || layers[at].Title != title {
+		return nil, title, fault.New(fault.FileMissing, "", fmt.Sprintf("expected this file as layer %d of the archive", at)).In(title)
+	}
+	l := layers[at]
+	if l.MediaType != mediaType {
+		return nil, l.Part, fault.New(fault.MediaType, "mediaType", fmt.Sprintf("expected %q, found %q", mediaType, shorten(l.MediaType))).In(l.Part)
+	}
+	if l.Blob == nil {
+		return nil, l.Part, unchecked(l.Part, "its content is missing or damaged")
+	}
+	return l.Blob, l.Part, nil
+}
+
+func (v *verifier) record() error {
+	const evidence = "bytes of record.json against the canonical form of what they say; its JSON schema; every rule of docs/record.md; status"
+	const limit = "that the host measured what it says: figures of class H rest on its word"
+	blob, part, bad := v.layer(0, TitleRecord, record.MediaType)
+	if bad != nil {
+		return v.add("record", record.Recomputable, evidence, limit, []*fault.Fault{bad})
+	}
+	raw, err := blob.Bytes(record.MaxBytes)
+	if err != nil {
+		return v.add("record", record.Recomputable, evidence, limit, []*fault.Fault{fault.New(fault.Limit, "", err.Error()).In(part)})
+	}
+	r, err := record.Parse(raw)
+	if err != nil {
+		return v.add("record", record.Recomputable, evidence, limit, []*fault.Fault{fault.New(fault.Record, "", err.Error()).In(part)})
+	}
+	v.v.Record, v.v.RecordBytes = r, raw
+	var faults []*fault.Fault
+	if err := record.ValidateSchema(raw); err != nil {
+		faults = append(faults, fault.New(fault.Record, "", err.Error()).In(part))
+	}
+	for _, p := range r.Check() {
+		class := fault.Record
+		if strings.HasPrefix(p.Field, "workload") {
+			class = fault.Workload
+		}
+		faults = append(faults, fault.New(class, p.Field, p.Message).In(part))
+	}
+	if r.Status != record.StatusComplete {
+		faults = append(faults, fault.New(fault.Incomplete, "status", "the run did not finish: "+shorten(r.Reason)).In(part))
+	}
+	return v.add("record", record.Recomputable, evidence, limit, faults)
+}
+
+func (v *verifier) manifest() error {
+	const evidence = "manifest.json against its canonical form; every entry, the counts and the root recomputed; digest, root, counts and seed against the record"
+	const limit = "that the data set is still there: `benchpin data verify` compares files with this manifest"
+	var faults []*fault.Fault
+	add := func(class fault.Class, field, detail, part string) {
+		faults = append(faults, fault.New(class, field, detail).In(part))
+	}
+	headerBlob, part, bad := v.layer(1, TitleManifest, manifest.MediaType)
+	if bad != nil {
+		faults = append(faults, bad)
+	}
+	entries, entriesPart, bad := v.layer(2, TitleEntries, manifest.EntriesMediaType)
+	if bad != nil {
+		faults = append(faults, bad)
+	}
+	if headerBlob != nil {
+		raw, err := headerBlob.Bytes(manifest.MaxHeaderBytes)
+		if err == nil {
+			v.header, err = manifest.ParseHeader(raw)
+		}
+		if err != nil {
+			add(fault.Manifest, "", err.Error(), part)
+		}
+		if v.header != nil && entries != nil {
+			m, err := manifest.OpenReaders(raw, entries, entries.Size)
+			if err == nil {
+				err = m.Entries(v.ctx, func(manifest.Entry) error { return nil })
+			}
+			switch {
+			case v.ctx.Err() != nil:
+				return v.ctx.Err()
+			case err != nil:
+				add(fault.Manifest, "", err.Error(), entriesPart)
+			default:
+				v.v.Manifest = m
+			}
+		}
+	}
+	if v.header != nil {
+		faults = append(faults, v.compareDataset(headerBlob.Digests, part)...)
+	}
+	return v.add("manifest", record.Recomputable, evidence, limit, faults)
+}
+
+// compareDataset compares the manifest's header with what the record says of the data set.
+func (v *verifier) compareDataset(g oci.Digests, part string) []*fault.Fault {
+	if v.v.Record == nil {
+		return []*fault.Fault{unchecked(part, "there is no readable record to compare it with")}
+	}
+	d := v.v.Record.Dataset
+	var faults []*fault.Fault
+	for _, c := range []struct{ field, says, is string }{
+		{"dataset.manifest", d.Manifest, g.Blake3Digest().String()},
+		{"dataset.root", d.Root, v.header.Root.String()},
+		{"dataset.files", fmt.Sprint(int64(d.Files)), fmt.Sprint(v.header.Count)},
+		{"dataset.bytes", fmt.Sprint(int64(d.Bytes)), fmt.Sprint(v.header.Bytes)},
+		{"dataset.generated", fmt.Sprint(d.Generated), fmt.Sprint(v.header.Recipe != nil)},
+	} {
+		if c.says != c.is {
+			faults = append(faults, fault.New(fault.Manifest, c.field,
+				fmt.Sprintf("the record says %s, the manifest gives %s", shorten(c.says), c.is)).In(part))
+		}
+	}
+	if seed, ok := recipeSeed(v.header.Recipe); ok && seed != d.Seed {
+		faults = append(faults, fault.New(fault.Manifest, "dataset.seed",
+			fmt.Sprintf("the record says %q, the recipe %q", shorten(d.Seed), shorten(seed))).In(part))
+	}
+	return faults
+}
+
+// files compares the layers beyond the first three with the record's list of files.
+func (v *verifier) files() error {
+	const evidence = "size and BLAKE3 of every file that the record lists, against the file; no other file is in the archive"
+	const limit = "that a file says what was measured; class H"
+	if v.v.Record == nil {
+		return v.add("files", record.Recomputable, evidence, limit, []*fault.Fault{unchecked("files", "there is no readable record that lists them")})
+	}
+	var faults []*fault.Fault
+	layers := v.v.layout.Layers
+	layers = layers[min(3, len(layers)):]
+	for i, f := range v.v.Record.Files {
+		if i >= len(layers) || layers[i].Title != f.Name {
+			faults = append(faults, fault.New(fault.RecordFile, "", fmt.Sprintf("the record lists it; expected it as layer %d of the archive", i+3)).In(f.Name))
+			continue
+		}
+		l := layers[i]
+		if l.MediaType != mediaTypeOf(f.Name) {
+			faults = append(faults, fault.New(fault.MediaType, "mediaType", fmt.Sprintf("expected %q, found %q", mediaTypeOf(f.Name), shorten(l.MediaType))).In(l.Part))
+		}
+		if l.Blob == nil {
+			faults = append(faults, unchecked(l.Part, "its content is missing or damaged"))
+		} else if bad := compareFile(f, l.Blob.Digests); bad != nil {
+			faults = append(faults, bad.In(l.Part))
+		}
+	}
+	for _, l := range layers[min(len(v.v.Record.Files), len(layers)):] {
+		faults = append(faults, fault.New(fault.FileUnexpected, "", "the record does not list this file").In(l.Part))
+	}
+	return v.add("files", record.Recomputable, evidence, limit, faults)
+}
+
+// bundles checks form and signature of every bundle and keeps the statements of those that passed.
+func (v *verifier) bundles() error {
+	accepted := map[string]bool{}
+	once := map[[2]string]bool{}
+	var faults []*fault.Fault
+	for _, b := range v.v.layout.Bundles {
+		if b.Blob == nil {
+			faults = append(faults, unchecked(b.Part, "its content is missing or damaged"))
+			continue
+		}
+		raw, err := b.Blob.Bytes(limits.BundleBytes)
+		if err != nil {
+			faults = append(faults, fault.New(fault.Limit, "", err.Error()).In(b.Part))
+			continue
+		}
+		verified, err := VerifyBundle(raw, v.keys)
+		if err != nil {
+			faults = append(faults, asFault(err).In(b.Part))
+			continue
+		}
+		accepted[verified.Key.Hint()] = true
+		id := [2]string{verified.Statement.PredicateType, verified.Key.Hint()}
+		if once[id] {
+			faults = append(faults, fault.New(fault.PredicateType, "payload.predicateType", "the same key attests this predicate twice").In(b.Part))
+		}
+		once[id] = true
+		v.statements = append(v.statements, foundStatement{b.Part, b.PredicateType, verified})
+	}
+	if len(v.v.layout.Bundles) == 0 {
+		faults = append(faults, fault.New(fault.PredicateMissing, "", "the archive carries no attestation").In("bundles"))
+	}
+	for _, k := range v.keys {
+		if accepted[k.Hint()] {
+			v.v.Keys = append(v.v.Keys, k.Hint())
+		}
+	}
+	return v.add("signatures", record.Recomputable,
+		fmt.Sprintf("form of every bundle and its signature; %d of %d signed by the keys given (%s)", len(v.statements), len(v.v.layout.Bundles), strings.Join(v.v.Keys, ", ")),
+		"whose the key is, and when it signed: that is known only from where the key came from", faults)
+}

@@ -1,0 +1,159 @@
+package attest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/benchpin/benchpin/pkg/attest/fault"
+	"github.com/benchpin/benchpin/pkg/attest/internal/limits"
+	"github.com/benchpin/benchpin/pkg/attest/internal/strictjson"
+	"github.com/benchpin/benchpin/pkg/attest/oci"
+	"github.com/benchpin/benchpin/pkg/record"
+)
+
+// subjects compares the subjects of every statement with the archive, the record and the manifest that lie here.
+func (v *verifier) subjects() error {
+	const evidence = "sha256 and blake3 of the OCI manifest, of record.json and of manifest.json, recomputed, against every statement: all of them, in order"
+	const limit = "which copy of the archive this is: the same statements verify every identical copy"
+	var faults []*fault.Fault
+	l := v.v.layout
+	rec, header := l.Layer(TitleRecord), l.Layer(TitleManifest)
+	switch {
+	case l.Manifest == (oci.Digests{}), rec == nil, rec.Blob == nil, header == nil, header.Blob == nil:
+		faults = append(faults, unchecked("subjects", "the OCI manifest, the record or the data set's manifest is missing or damaged"))
+	case len(v.statements) == 0:
+		faults = append(faults, unchecked("subjects", "there is no statement with a good signature"))
+	default:
+		expected := subjectsOf(l.Manifest, rec.Blob.Digests, header.Blob.Digests)
+		for _, s := range v.statements {
+			for _, f := range s.Statement.CheckSubjects(expected) {
+				faults = append(faults, asFault(inPayload(f)).In(s.part))
+			}
+		}
+	}
+	return v.add("subjects", record.Recomputable, evidence, limit, faults)
+}
+
+// predicates makes the predicates again from record and manifest and compares them, whole, with those that were signed.
+func (v *verifier) predicates() error {
+	const evidence = "every predicate made again from record.json and manifest.json, against the signed one, field by field; none that must be there is missing"
+	const limit = "that the builder named in a provenance made the files: it says what yields them; class H"
+	fail := func(f *fault.Fault) error {
+		return v.add("predicates", record.Recomputable, evidence, limit, []*fault.Fault{f})
+	}
+	if v.v.Record == nil || v.header == nil {
+		return fail(unchecked("predicates", "the record or the data set's manifest is not readable"))
+	}
+	expected, err := predicatesOf(v.v.Record, oci.DigestsOf(v.v.RecordBytes).Blake3Digest().String(), v.header)
+	if err != nil {
+		return fail(fault.New(fault.Record, "tool.modules", err.Error()).In(TitleRecord))
+	}
+	var faults []*fault.Fault
+	found := map[string]bool{}
+	for _, s := range v.statements {
+		kind := s.Statement.PredicateType
+		if s.announced != kind {
+			faults = append(faults, fault.New(fault.PredicateType, "payload.predicateType",
+				fmt.Sprintf("its manifest announces %q, the statement is %q", shorten(s.announced), shorten(kind))).In(s.part))
+		}
+		known := false
+		for _, e := range expected {
+			if e.kind != kind {
+				continue
+			}
+			known, found[kind] = true, true
+			f, err := comparePredicate(e.value, s.Statement.Predicate)
+			if err != nil {
+				return err
+			}
+			if f != nil {
+				faults = append(faults, f.In(s.part))
+			}
+		}
+		if !known {
+			faults = append(faults, fault.New(fault.PredicateType, "payload.predicateType",
+				fmt.Sprintf("%q is no attestation of this archive", shorten(kind))).In(s.part))
+		}
+	}
+	for _, e := range expected {
+		if !found[e.kind] {
+			faults = append(faults, fault.New(fault.PredicateMissing, "", "no bundle with a good signature attests "+e.kind).In("bundle "+e.kind))
+		}
+	}
+	return v.add("predicates", record.Recomputable, evidence, limit, faults)
+}
+
+func comparePredicate(expected any, signed json.RawMessage) (*fault.Fault, error) {
+	raw, err := strictjson.Marshal(expected)
+	if err != nil {
+		return nil, err
+	}
+	where, same, err := strictjson.Difference(raw, signed, limits.BundleBytes)
+	switch {
+	case err != nil:
+		return asFault(inPayload(err)), nil
+	case !same:
+		return fault.New(fault.PredicateMismatch, "payload.predicate", where), nil
+	}
+	return nil, nil
+}
+
+// judge applies the policy to a record that is what it must be.
+func (v *verifier) judge() error {
+	r := v.v.Record
+	if r == nil {
+		_ = v.add("dataset", record.HostOnly, "how the data set was compared with its manifest", "",
+			[]*fault.Fault{unchecked(TitleRecord, "the record is not readable")})
+		return v.add("thresholds", record.HostOnly, "whether the figures meet the thresholds", "",
+			[]*fault.Fault{unchecked(TitleRecord, "the record is not readable")})
+	}
+	d := r.Dataset.Verification
+	var faults []*fault.Fault
+	full := d.Mode == "before" || d.Mode == "inline" || d.Mode == "after"
+	switch {
+	case v.policy.AllowUnverified:
+	case !full:
+		faults = append(faults, fault.New(fault.Policy, "dataset.verification.mode",
+			fmt.Sprintf("%q: which bytes were read is not known; the policy demands before, inline or after", shorten(d.Mode))).In(TitleRecord))
+	case d.Files < r.Plan.Files:
+		faults = append(faults, fault.New(fault.Policy, "dataset.verification.files",
+			fmt.Sprintf("the run reads %d files and %d were compared with the manifest", r.Plan.Files, d.Files)).In(TitleRecord))
+	}
+	_ = v.add("dataset", record.HostOnly,
+		fmt.Sprintf("the record says that %d files, %d bytes, were compared with the manifest (%s)", d.Files, d.Bytes, shorten(d.Mode)),
+		"that it was so: only the host saw the files. Replay, or the transcript, say more", faults)
+	return v.add("thresholds", record.HostOnly, thresholdEvidence(r), "that the times are true: they are class H", v.judgeThresholds(r))
+}
+
+func (v *verifier) judgeThresholds(r *record.Record) []*fault.Fault {
+	if !v.policy.RequireThresholds || (r.Metrics.Met != nil && *r.Metrics.Met) {
+		return nil
+	}
+	return []*fault.Fault{fault.New(fault.Policy, "metrics.au_met", "the policy demands that thresholds are met").In(TitleRecord)}
+}
+
+func thresholdEvidence(r *record.Record) string {
+	figure := func(f record.Figure) string {
+		if f.Value == nil {
+			return "absent (" + shorten(f.Absent) + ")"
+		}
+		return strconv.FormatFloat(*f.Value, 'f', 2, 64) + " " + shorten(f.Unit)
+	}
+	verdict := "could not be judged"
+	if met := r.Metrics.Met; met != nil {
+		verdict = map[bool]string{true: "met", false: "not met"}[*met]
+	}
+	return fmt.Sprintf("accelerator utilisation %s against %s: %s", figure(r.Metrics.AU), figure(r.Metrics.Threshold), verdict)
+}
+
+// recipeSeed returns the seed that a recipe names as text, when it names one.
+func recipeSeed(recipe json.RawMessage) (string, bool) {
+	var r struct {
+		Seed *string `json:"seed"`
+	}
+	if recipe == nil || json.Unmarshal(recipe, &r) != nil || r.Seed == nil {
+		return "", false
+	}
+	return *r.Seed, true
+}
