@@ -1,0 +1,324 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/benchpin/benchpin/pkg/record"
+)
+
+// maxRows bounds the epochs and checkpoints that a page lists; the first and the last are shown and the rest counted.
+const maxRows = 12
+
+// Summary prints the result of one run on a page: figures, epochs, where the time went, checkpoints, and what pins the data, with
+// the class of each figure in the left margin. Sizes are in GB (10^9 bytes) with GiB (2^30 bytes) beside them. Texts of the record
+// are shown with control characters escaped. It prints what the record says, true or not; an error is one of w.
+func Summary(w io.Writer, r *record.Record, options ...Option) error {
+	p := newPage(options)
+	p.runHead(r)
+	p.result(r)
+	p.epochs(r.Metrics.Epochs)
+	p.waits(r.Metrics.Other)
+	p.checkpoints(r)
+	p.proof(r)
+	p.legend()
+	return p.flush(w)
+}
+
+func (p *page) runHead(r *record.Record) {
+	p.title("benchpin result")
+	status := p.paint(green, "complete")
+	if r.Status != record.StatusComplete {
+		status = p.paint(red, "INCOMPLETE, no result") + ": " + clean(cmp.Or(r.Reason, r.Status))
+	}
+	p.row("", "run", clean(r.ID)+", "+status)
+	p.row("H", "host clock", clock(r))
+	p.row("", "workload", clean(r.Workload.Name)+overrides(r.Workload.Overrides))
+	p.row("", "tool", tool(&r.Tool))
+	p.row("H", "machine", machine(&r.Environment))
+	for i := range r.Environment.Folders {
+		f := &r.Environment.Folders[i]
+		p.row("H", clean(f.Role)+" on", folder(f))
+	}
+	if e := &r.Environment; e.ResultsApart != nil && !*e.ResultsApart {
+		p.row("H", "", "results are written to the file system that data is read from")
+	}
+}
+
+func clock(r *record.Record) string {
+	s := clean(r.Started) + " to " + clean(r.Finished)
+	from, err1 := time.Parse(time.RFC3339Nano, r.Started)
+	to, err2 := time.Parse(time.RFC3339Nano, r.Finished)
+	if err1 != nil || err2 != nil {
+		return s
+	}
+	const second = "2006-01-02 15:04:05"
+	return from.UTC().Format(second) + " to " + to.UTC().Format(second) + " UTC, " + secondsText(to.Sub(from).Seconds())
+}
+
+func overrides(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return ", with " + clean(strings.Join(list, " "))
+}
+
+func tool(t *record.Tool) string {
+	commit := "commit not recorded by the build"
+	if t.Commit != "" {
+		commit = "commit " + clean(t.Commit)
+	}
+	if t.Modified {
+		commit += " with changes"
+	}
+	return fmt.Sprintf("%s %s, %s, %s, %s", clean(t.Name), clean(t.Version), commit, clean(t.Go), clean(t.Platform))
+}
+
+func machine(e *record.Environment) string {
+	parts := []string{clean(e.CPU.Model)}
+	if e.CPU.Usable != nil {
+		parts = append(parts, plural(record.Int(*e.CPU.Usable), "usable processor"))
+	}
+	if e.Memory.Total != nil {
+		parts = append(parts, bytesText(float64(*e.Memory.Total))+" of memory")
+	}
+	parts = append(parts, clean(e.Host.OS)+" "+clean(e.Host.Kernel))
+	if e.Container.Kind != "none" && e.Container.Kind != "" {
+		parts = append(parts, "container: "+clean(e.Container.Kind))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func folder(f *record.Folder) string {
+	s := clean(f.FileSystem) + " at " + clean(f.MountPoint)
+	if f.Device.Name != record.UnknownText && f.Device.Name != "" {
+		s += ", device " + clean(f.Device.Name)
+		if f.Device.Rotational != nil && *f.Device.Rotational {
+			s += " (rotating)"
+		}
+	} else {
+		s += ", device unknown"
+	}
+	if f.Free != nil {
+		s += ", " + decimalBytes(float64(*f.Free)) + " free"
+	}
+	return s
+}
+
+func (p *page) result(r *record.Record) {
+	m := &r.Metrics
+	p.title("Result")
+	verdict := "not judged"
+	if m.Met != nil && *m.Met {
+		verdict = p.paint(green, "met")
+	} else if m.Met != nil {
+		verdict = p.paint(red, "NOT MET")
+	}
+	p.row(class(m.AU), "AU", figureText(m.AU)+"  (threshold "+figureText(m.Threshold)+": "+verdict+")")
+	p.row(class(m.SamplesPerSecond), "samples", figureText(m.SamplesPerSecond)+", "+plural(record.Int(r.Plan.Accelerators), "accelerator"))
+	p.row(class(m.BytesPerSecond), "throughput", figureText(m.BytesPerSecond))
+	if q := r.Plan.RequiredBytesPerSecond; q != nil {
+		p.row(string(r.Plan.Class), "needed for AU", required(&r.Plan))
+	}
+}
+
+func class(f record.Figure) string { return clean(string(f.Class)) }
+
+// required is the rate that storage must deliver.
+func required(p *record.Plan) string {
+	s := "at least " + rateText(*p.RequiredBytesPerSecond)
+	if p.RequiredFilesPerSecond != nil {
+		s += ", " + digits(*p.RequiredFilesPerSecond) + " files/s"
+	}
+	return fmt.Sprintf("%s for %s and %s %% AU", s, plural(record.Int(p.Accelerators), "accelerator"),
+		strconv.FormatFloat(p.AUThreshold, 'f', -1, 64))
+}
+
+func (p *page) epochs(epochs []record.EpochMetrics) {
+	if len(epochs) == 0 {
+		return
+	}
+	p.title("Epochs (H)")
+	var rows [][]string
+	var largest float64
+	for i := range epochs {
+		for _, f := range []record.Figure{epochs[i].BytesPerSecond, epochs[i].BytesAsked, epochs[i].BytesDevice} {
+			if f.Value != nil {
+				largest = max(largest, *f.Value)
+			}
+		}
+	}
+	unit, size := column(largest)
+	for i := range epochs {
+		e := &epochs[i]
+		if len(epochs) > maxRows && i == maxRows/2 {
+			rows = append(rows, []string{"...", "", "", "", "", "", "", ""})
+		}
+		if len(epochs) > maxRows && i >= maxRows/2 && i < len(epochs)-maxRows/2 {
+			continue
+		}
+		rows = append(rows, []string{
+			strconv.Itoa(e.Epoch), count(e.Steps), cell(e.Seconds, fixed), cell(e.AU, percentText), cell(e.SamplesPerSecond, digits),
+			cell(e.BytesPerSecond, size), cell(e.BytesAsked, size), cell(e.BytesDevice, size),
+		})
+	}
+	p.table(false, []string{"epoch", "steps", "seconds", "AU %", "samples/s", unit + "/s", unit + " asked", unit + " from device"},
+		rows)
+	if len(epochs) > maxRows {
+		p.line("    %d epochs, the first and the last %d shown", len(epochs), maxRows/2)
+	}
+	if reason := deviceReason(epochs); reason != "" {
+		p.row("", "", "bytes from the device are absent: "+reason)
+	}
+}
+
+func deviceReason(epochs []record.EpochMetrics) string {
+	for i := range epochs {
+		if f := epochs[i].BytesDevice; f.Value == nil {
+			return clean(f.Absent)
+		}
+	}
+	return ""
+}
+
+// waits shows the sums over all steps of all accelerators, and the spread of single steps.
+func (p *page) waits(other map[string]record.Figure) {
+	names := []struct{ key, label string }{
+		{"load", "waiting for data"}, {"compute", "computing"}, {"barrier", "waiting for each other"}, {"oversleep", "sleeping too long"},
+		{"step", "step"},
+	}
+	total := 0.0
+	for _, key := range []string{"load_total", "compute_total", "barrier_total"} {
+		if f := other[key]; f.Value != nil {
+			total += *f.Value
+		}
+	}
+	var rows [][]string
+	for _, n := range names {
+		row := []string{n.label}
+		sum, seen := "", false
+		if f, ok := other[n.key+"_total"]; ok && f.Value != nil {
+			sum, seen = secondsText(*f.Value), true
+			if total > 0 && n.key != "oversleep" {
+				sum += fmt.Sprintf(" (%.1f %%)", 100**f.Value/total)
+			}
+		}
+		row = append(row, sum)
+		for _, q := range []string{"_p50", "_p90", "_p99", "_max"} {
+			f, ok := other[n.key+q]
+			seen = seen || ok
+			row = append(row, cell(f, secondsText))
+		}
+		if seen {
+			rows = append(rows, row)
+		}
+	}
+	if len(rows) == 0 {
+		return
+	}
+	p.title("Where the time went, all accelerators together (H)")
+	p.table(true, []string{"", "total (share)", "median", "90 %", "99 %", "longest"}, rows)
+	var parts []string
+	for _, n := range []struct{ key, label string }{{"open_total", "opening"}, {"read_total", "reading"}, {"decode_total", "decoding"}} {
+		if f, ok := other[n.key]; ok && f.Value != nil {
+			parts = append(parts, n.label+" "+secondsText(*f.Value))
+		}
+	}
+	if len(parts) > 0 {
+		p.row("", "", "the loaders' work, partly behind the computing: "+strings.Join(parts, ", "))
+	}
+}
+
+func (p *page) checkpoints(r *record.Record) {
+	saves := r.Checkpoints.Saves
+	if len(saves) == 0 {
+		return
+	}
+	durable := "not synced: the time may end before the bytes are safe"
+	if r.Checkpoints.Fsync {
+		durable = "synced to storage"
+	}
+	p.title("Checkpoints (H), " + durable)
+	var rows [][]string
+	for i, s := range saves {
+		if len(saves) > maxRows && i == maxRows/2 {
+			rows = append(rows, []string{"...", "", "", "", ""})
+		}
+		if len(saves) > maxRows && i >= maxRows/2 && i < len(saves)-maxRows/2 {
+			continue
+		}
+		slowest, rate := "-", "-"
+		if len(s.Seconds) > 0 {
+			longest := slices.Max(s.Seconds)
+			slowest = secondsText(longest)
+			if longest > 0 {
+				rate = rateText(float64(s.Bytes) / longest)
+			}
+		}
+		rows = append(rows, []string{clean(s.Name), bytesText(float64(s.Bytes)), strconv.Itoa(len(s.Seconds)), slowest, rate})
+	}
+	p.table(true, []string{"name", "size", "ranks", "slowest rank", "rate"}, rows)
+	if len(saves) > maxRows {
+		p.line("    %d checkpoints, the first and the last %d shown", len(saves), maxRows/2)
+	}
+}
+
+func (p *page) proof(r *record.Record) {
+	d, t := &r.Dataset, &r.Transcript
+	p.title("What was read")
+	kind := "taken as it is"
+	if d.Generated {
+		kind = "generated from seed " + clean(d.Seed)
+	}
+	p.row(string(d.Class), "data set", plural(d.Files, "file")+", "+bytesText(float64(d.Bytes))+", "+kind)
+	p.row(string(d.Class), "data root", clean(d.Root))
+	p.row(clean(string(d.Verification.Class)), "verified", verified(&d.Verification))
+	p.row(string(t.Class), "transcript root", clean(t.Root))
+	switch {
+	case t.Root == "":
+		p.row("", "", "no transcript was finished")
+	case t.Root == t.Expected:
+		p.row("", "", "equal to the root that workload, recipe and plan demand, over "+plural(t.Entries, "sample"))
+	default:
+		p.row("", "", p.paint(red, "DIFFERS")+" from what the plan expects, "+clean(t.Expected))
+	}
+	p.row("", "workload digest", clean(r.Workload.Digest))
+	p.row("", "binary", clean(r.Tool.Binary))
+}
+
+func verified(v *record.Verification) string {
+	if v.Mode == "none" {
+		return "none: nothing shows that the bytes were those of the manifest"
+	}
+	when := map[string]string{
+		"before": "before the clock started", "after": "after the run", "inline": "during the timed run", "sample": "a sample of the files",
+	}[v.Mode]
+	s := fmt.Sprintf("%s (%s): %s, %s in %s", clean(v.Mode), cmp.Or(when, "unknown mode"), plural(v.Files, "file"),
+		bytesText(float64(v.Bytes)), secondsText(v.Seconds))
+	if v.ResidentBefore != nil && v.ResidentAfter != nil {
+		s += fmt.Sprintf("; in the page cache %s before and %s after it", decimalBytes(float64(*v.ResidentBefore)),
+			decimalBytes(float64(*v.ResidentAfter)))
+	}
+	if v.IdentityRechecked > 0 {
+		s += "; file identity compared again " + times(v.IdentityRechecked) + " during the run"
+	}
+	return s
+}
+
+func times(n record.Int) string {
+	if n == 1 {
+		return "once"
+	}
+	return count(n) + " times"
+}
+
+func (p *page) legend() {
+	p.line("")
+	p.line("Classes: C anyone can compute it again from the archive; W a third party witnessed it; H only the host says so.")
+	p.line("MB are 10^6 and GB 10^9 bytes, MiB 2^20 and GiB 2^30. AU is accelerator utilisation.")
+}
