@@ -57,9 +57,6 @@ func (d *decoder) check(w *Workload) {
 		refuse("reader.data_loader", fmt.Sprintf("%s does not go with the framework %s", r.DataLoader, w.Framework),
 			"write framework: "+r.DataLoader)
 	}
-	if w.Workflow.Train && s.Format == "tfrecord" && given("dataset.format") && r.DataLoader == "pytorch" {
-		refuse("dataset.format", "the pytorch loader does not read tfrecord", "choose another format, or the tensorflow loader")
-	}
 	if r.DataLoader == "custom" && !given("reader.data_loader_sampler") {
 		refuse("reader.data_loader", "a custom loader needs data_loader_sampler", "write data_loader_sampler: index or iterative")
 	}
@@ -74,6 +71,6 @@ func (d *decoder) check(w *Workload) {
 			fmt.Sprintf("%d are to be read, but only %d written", c.NumCheckpointsRead, c.NumCheckpointsWrite), "")
 	}
 	if c.KSM.Enabled && c.RandomizeTensor {
-		refuse("checkpoint.ksm", "has nothing to merge in random tensors", "write randomize_tensor: false")
+		refuse("checkpoint.ksm.enabled", "has nothing to merge in random tensors", "write randomize_tensor: false")
 	}
 }

@@ -267,7 +267,7 @@ func columnKeys(at string, c *Column) []key {
 		text(at+".name", &c.Name, ""),
 		text(at+".dtype", &c.DType, "float32"),
 		whole(at+".size", &c.Size, 1).from(1),
-		flag(at+".read", &c.Read, true),
+		boolean(at+".read", &c.Read, true),
 	}
 }
 

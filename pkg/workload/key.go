@@ -41,7 +41,7 @@ func word(path string, field *string, def string, words ...string) key {
 	return key{path: path, field: field, reset: func() { *field = def }, initial: def, words: words}
 }
 
-func flag(path string, field *bool, def bool) key {
+func boolean(path string, field *bool, def bool) key {
 	return key{path: path, field: field, reset: func() { *field = def }, initial: strconv.FormatBool(def)}
 }
 
@@ -54,7 +54,7 @@ func seed(path string, field *uint64, def uint64) key {
 	return key{path: path, field: field, reset: func() { *field = def }, initial: strconv.FormatUint(def, 10)}
 }
 
-func real(path string, field *float64, def float64) key {
+func decimal(path string, field *float64, def float64) key {
 	return key{path: path, field: field, reset: func() { *field = def }, initial: formatFloat(def),
 		low: -math.MaxFloat64, high: math.MaxFloat64}
 }

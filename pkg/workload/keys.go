@@ -44,11 +44,11 @@ func modelKeys(m *Model) []key {
 
 func workflowKeys(f *Workflow) []key {
 	return []key{
-		flag("workflow.generate_data", &f.GenerateData, false).about("generate the data set first"),
-		flag("workflow.train", &f.Train, true).about("run the epochs"),
-		flag("workflow.evaluation", &f.Evaluation, false).about("evaluate inside the epoch loop"),
-		flag("workflow.checkpoint", &f.Checkpoint, false).about("write checkpoints; without `train`: checkpoints alone"),
-		flag("workflow.profiling", &f.Profiling, false).about("start the profiler"),
+		boolean("workflow.generate_data", &f.GenerateData, false).about("generate the data set first"),
+		boolean("workflow.train", &f.Train, true).about("run the epochs"),
+		boolean("workflow.evaluation", &f.Evaluation, false).about("evaluate inside the epoch loop"),
+		boolean("workflow.checkpoint", &f.Checkpoint, false).about("write checkpoints; without `train`: checkpoints alone"),
+		boolean("workflow.profiling", &f.Profiling, false).about("start the profiler"),
 		text("workflow.query", &f.Query, "").about("for `dlio_benchmark_query` only"),
 	}
 }
@@ -56,9 +56,9 @@ func workflowKeys(f *Workflow) []key {
 func datasetKeys(d *Dataset) []key {
 	h, p := &d.HDF5, &d.Parquet
 	return []key{
-		real("dataset.record_length_bytes", &d.RecordLengthBytes, 65536).from(1).
+		decimal("dataset.record_length_bytes", &d.RecordLengthBytes, 65536).from(1).
 			about("bytes of one sample; a square image of side int(sqrt(length)) where `record_dims` is empty"),
-		real("dataset.record_length_bytes_stdev", &d.RecordLengthBytesStdev, 0).from(0).about("spread of the sample's bytes from file to file"),
+		decimal("dataset.record_length_bytes_stdev", &d.RecordLengthBytesStdev, 0).from(0).about("spread of the sample's bytes from file to file"),
 		whole("dataset.record_length_bytes_resize", &d.RecordLengthBytesResize, 0).from(0).
 			about("bytes of the sample in memory that is handed to batches; 0: as it was read"),
 		whole("dataset.num_files_train", &d.NumFilesTrain, 8).from(0).about("files to train on"),
@@ -73,10 +73,10 @@ func datasetKeys(d *Dataset) []key {
 		word("dataset.compression", &d.Compression, "none", "none", "gzip", "lzf", "bz2", "zip", "xz", "snappy", "lz4", "zstd").
 			about("compression inside the container"),
 		whole("dataset.compression_level", &d.CompressionLevel, 4).from(0).to(9).about("level of gzip"),
-		flag("dataset.enable_chunking", &d.EnableChunking, false).about("chunks in hdf5 (DLIO v2.0)"),
+		boolean("dataset.enable_chunking", &d.EnableChunking, false).about("chunks in hdf5 (DLIO v2.0)"),
 		whole("dataset.chunk_size", &d.ChunkSize, 0).from(0).about("bytes of a chunk (DLIO v2.0)"),
 		whole("dataset.generation_buffer_size", &d.GenerationBufferSize, 2147483648).from(1).about("bytes that an indexed_binary writer buffers at most"),
-		flag("dataset.keep_files", &d.KeepFiles, true).about("keep the data set after the run"),
+		boolean("dataset.keep_files", &d.KeepFiles, true).about("keep the data set after the run"),
 		list("dataset.record_dims", &d.RecordDims).from(1).about("shape of one sample; replaces the square image"),
 		text("dataset.record_element_type", &d.RecordElementType, "uint8").about("numpy's name of the element type"),
 		whole("dataset.record_element_bytes", &d.RecordElementBytes, 4).from(1).about("replaced by the size of the element type"),
@@ -89,9 +89,9 @@ func datasetKeys(d *Dataset) []key {
 		text("dataset.parquet.read_mode", &p.ReadMode, "row_group").about("what one read fetches"),
 		text("dataset.parquet.partition_by", &p.PartitionBy, "").about("column to partition by"),
 		whole("dataset.parquet.generation_batch_size", &p.GenerationBatchSize, 0).from(0).about("rows generated at a time; 0: chosen"),
-		flag("dataset.parquet.use_s3dlio_gen", &p.UseS3dlioGen, false).about("generator of the fork; changes nothing here"),
+		boolean("dataset.parquet.use_s3dlio_gen", &p.UseS3dlioGen, false).about("generator of the fork; changes nothing here"),
 		word("dataset.data_gen_method", &d.DataGenMethod, "dgen", "dgen", "numpy").about("generator of the fork; changes nothing here"),
-		flag("dataset.skip_listing", &d.SkipListing, false).about("make up file names instead of listing"),
+		boolean("dataset.skip_listing", &d.SkipListing, false).about("make up file names instead of listing"),
 		whole("dataset.listing_validation_interval", &d.ListingValidationInterval, 1000).from(1).about("every n-th name is looked up where listing is skipped"),
 		whole("dataset.num_files_generated", &d.NumFilesGenerated, 0).from(0).about("files on disk where fewer are used; 0: as many as are used"),
 	}
@@ -119,9 +119,9 @@ func readerKeys(r *Reader) []key {
 		word("reader.read_type", &r.ReadType, "on_demand", "on_demand", "memory").about("when a sample is read"),
 		word("reader.file_access", &r.FileAccess, "multi", "multi", "shared", "collective", "mpio", "posix").about("changes nothing, in DLIO too"),
 		whole("reader.transfer_size", &r.TransferSize, 0).from(0).about("buffer of a tfrecord reader in bytes; 0: its own"),
-		flag("reader.odirect", &r.ODirect, false).about("read npy and npz with O_DIRECT"),
-		flag("reader.dont_use_mmap", &r.DontUseMmap, false).about("for native DALI readers"),
-		flag("reader.pin_memory", &r.PinMemory, true).about("changes nothing here"),
+		boolean("reader.odirect", &r.ODirect, false).about("read npy and npz with O_DIRECT"),
+		boolean("reader.dont_use_mmap", &r.DontUseMmap, false).about("for native DALI readers"),
+		boolean("reader.pin_memory", &r.PinMemory, true).about("changes nothing here"),
 		duration("reader.preprocess_time", &r.PreprocessTime).about("seconds slept by a worker for each sample"),
 		list("reader.transformed_record_dims", &r.TransformedRecordDims).from(1).about("shape of the sample in memory that is handed to batches"),
 		text("reader.transformed_record_element_type", &r.TransformedRecordElementType, "uint8").about("its element type"),
@@ -135,11 +135,11 @@ func trainKeys(w *Workload) []key {
 		whole("train.total_training_steps", &t.TotalTrainingSteps, -1).from(-1).about("most steps of each epoch; -1: all"),
 		duration("train.computation_time", &t.ComputationTime).about("seconds that an accelerator computes in each step"),
 		whole("train.seed", &t.Seed, 123).from(0).to(1<<32 - 1).about("seed of the order of samples and of drawn times"),
-		flag("train.seed_change_epoch", &t.SeedChangeEpoch, true).about("use seed + epoch"),
+		boolean("train.seed_change_epoch", &t.SeedChangeEpoch, true).about("use seed + epoch"),
 		duration("evaluation.eval_time", &e.EvalTime).about("seconds that an accelerator computes in each step of an evaluation"),
 		whole("evaluation.eval_after_epoch", &e.EvalAfterEpoch, 1).from(1).about("first epoch with an evaluation"),
 		whole("evaluation.epochs_between_evals", &e.EpochsBetweenEvals, 1).from(1).about("epochs from one evaluation to the next"),
-		real("metric.au", &w.Metric.AU, 0.90).from(0).to(1).about("least accelerator utilisation, as a fraction of 1"),
+		decimal("metric.au", &w.Metric.AU, 0.90).from(0).to(1).about("least accelerator utilisation, as a fraction of 1"),
 	}
 }
 
@@ -155,19 +155,19 @@ func checkpointKeys(c *Checkpoint) []key {
 		word("checkpoint.mode", &c.Mode, "default", "default", "subset").about("`subset`: some ranks of a larger model"),
 		text("checkpoint.checkpoint_mechanism_classname", &c.CheckpointMechanismClassname, "").
 			about("Python class of a custom writer; recognised, cannot run here"),
-		flag("checkpoint.fsync", &c.Fsync, false).about("flush each file to stable storage"),
-		real("checkpoint.time_between_checkpoints", &c.TimeBetweenCheckpoints, 0).
+		boolean("checkpoint.fsync", &c.Fsync, false).about("flush each file to stable storage"),
+		decimal("checkpoint.time_between_checkpoints", &c.TimeBetweenCheckpoints, 0).
 			about("seconds of pause where checkpoints run alone; a negative number, DLIO's default, is 0"),
 		whole("checkpoint.num_checkpoints_write", &c.NumCheckpointsWrite, -1).from(-1).about("checkpoints written where they run alone; none below 1"),
 		whole("checkpoint.num_checkpoints_read", &c.NumCheckpointsRead, -1).from(-1).about("checkpoints read where they run alone; none below 1"),
-		flag("checkpoint.recovery_rank_shift", &c.RecoveryRankShift, false).about("read what the next node wrote"),
-		flag("checkpoint.rank_sync", &c.RankSync, false).about("barrier inside the timed part of a checkpoint"),
-		flag("checkpoint.randomize_tensor", &c.RandomizeTensor, true).about("false: all ones"),
-		flag("checkpoint.ksm.enabled", &k.Enabled, false).derived("true where the section `ksm` is given").about("merge equal pages of memory (KSM)"),
+		boolean("checkpoint.recovery_rank_shift", &c.RecoveryRankShift, false).about("read what the next node wrote"),
+		boolean("checkpoint.rank_sync", &c.RankSync, false).about("barrier inside the timed part of a checkpoint"),
+		boolean("checkpoint.randomize_tensor", &c.RandomizeTensor, true).about("false: all ones"),
+		boolean("checkpoint.ksm.enabled", &k.Enabled, false).derived("true where the section `ksm` is given").about("merge equal pages of memory (KSM)"),
 		whole("checkpoint.ksm.madv_mergeable_id", &k.MadvMergeableID, 12).from(0).about("code of madvise"),
-		real("checkpoint.ksm.high_ram_trigger", &k.HighRAMTrigger, 30).from(0).to(100).about("percent of memory used at which waiting starts"),
-		real("checkpoint.ksm.low_ram_exit", &k.LowRAMExit, 15).from(0).to(100).about("percent of memory used at which waiting ends"),
-		real("checkpoint.ksm.await_time", &k.AwaitTime, 200).from(0).about("most seconds of waiting for a tensor"),
+		decimal("checkpoint.ksm.high_ram_trigger", &k.HighRAMTrigger, 30).from(0).to(100).about("percent of memory used at which waiting starts"),
+		decimal("checkpoint.ksm.low_ram_exit", &k.LowRAMExit, 15).from(0).to(100).about("percent of memory used at which waiting ends"),
+		decimal("checkpoint.ksm.await_time", &k.AwaitTime, 200).from(0).about("most seconds of waiting for a tensor"),
 	}
 }
 
@@ -181,19 +181,19 @@ func storageKeys(w *Workload) []key {
 		word("storage.storage_type", &s.StorageType, "local_fs", "local_fs", "parallel_fs", "s3", "aistore", "direct_fs").about("where files live"),
 		text("storage.storage_root", &s.StorageRoot, "./").about("put before `data_folder`; the bucket of an object store"),
 		text("storage.storage_library", &s.StorageLibrary, "").about("object client of the fork; recognised"),
-		real("storage.post_generation_settle_seconds", &s.PostGenerationSettleSeconds, 0).from(0).about("wait after generating (fork)"),
+		decimal("storage.post_generation_settle_seconds", &s.PostGenerationSettleSeconds, 0).from(0).about("wait after generating (fork)"),
 		text("storage.storage_options.endpoint_url", &so.EndpointURL, "").about("address of the object store"),
 		text("storage.storage_options.region", &so.Region, "us-east-1").about("region"),
 		text("storage.storage_options.access_key_id", &so.AccessKeyID, "").hidden().about("credential; never part of the canonical form"),
 		text("storage.storage_options.secret_access_key", &so.SecretAccessKey, "").hidden().about("credential; never part of the canonical form"),
-		flag("storage.storage_options.s3_force_path_style", &so.S3ForcePathStyle, false).orText().
+		boolean("storage.storage_options.s3_force_path_style", &so.S3ForcePathStyle, false).orText().
 			about("bucket in the path of the address; a boolean, or the text that DLIO asks for"),
 		whole("storage.storage_options.s3_max_attempts", &so.S3MaxAttempts, 5).from(1).about("attempts of a request"),
 		text("storage.storage_options.storage_library", &so.StorageLibrary, "").about("object client of the fork; recognised"),
 		text("storage.storage_options.uri_scheme", &so.URIScheme, "").about("object client of the fork; recognised"),
 		whole("storage.storage_options.prefetch_window", &so.PrefetchWindow, 0).from(0).about("object client of the fork; recognised"),
 		whole("storage.storage_options.prefetch_workers", &so.PrefetchWorkers, 0).from(0).about("object client of the fork; recognised"),
-		flag("storage.storage_options.simulate_io", &so.SimulateIO, false).about("object client of the fork; recognised"),
+		boolean("storage.storage_options.simulate_io", &so.SimulateIO, false).about("object client of the fork; recognised"),
 		word("profiling.profiler", &p.Profiler, "iostat", "none", "iostat", "darshan", "tensorboard").about("profiler of DLIO; recognised, none runs here"),
 		texts("profiling.iostat_devices", &p.IostatDevices).about("devices to watch, a list or one name"),
 	}
@@ -210,7 +210,7 @@ func benchpinKeys(b *Benchpin) []key {
 			about("drop the data set's pages from the page cache: never, before the first epoch, before each epoch"),
 		word("benchpin.order", &b.Order, OrderNumpy, OrderNumpy, OrderDLIO).
 			about("order of samples: shuffled as DLIO means to, or as DLIO really reads"),
-		real("benchpin.thresholds.samples_per_second", &b.Thresholds.SamplesPerSecond, 0).from(0).about("least samples/s of all accelerators; 0: none asked"),
-		real("benchpin.thresholds.bytes_per_second", &b.Thresholds.BytesPerSecond, 0).from(0).about("least bytes/s of all accelerators; 0: none asked"),
+		decimal("benchpin.thresholds.samples_per_second", &b.Thresholds.SamplesPerSecond, 0).from(0).about("least samples/s of all accelerators; 0: none asked"),
+		decimal("benchpin.thresholds.bytes_per_second", &b.Thresholds.BytesPerSecond, 0).from(0).about("least bytes/s of all accelerators; 0: none asked"),
 	}
 }

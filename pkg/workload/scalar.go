@@ -20,7 +20,7 @@ func newDialect() *dialect {
 		yamlInt: regexp.MustCompile(`^(?:[-+]?0b[01_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+|` +
 			`[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+)$`),
 		yamlFloat: regexp.MustCompile(`^(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+|` +
-			`[-+]?\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*|` +
+			`\.[0-9_]+(?:[eE][-+][0-9]+)?|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*|` +
 			`[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$`),
 		hydraInt: regexp.MustCompile(`^[-+]?(?:0|[1-9](?:_?[0-9])*)$`),
 		hydraFloat: regexp.MustCompile(`^[-+]?(?:(?:(?:0|[1-9](?:_?[0-9])*)?\.[0-9](?:_?[0-9])*|(?:0|[1-9](?:_?[0-9])*)\.?)` +
@@ -93,13 +93,14 @@ func yamlFloat(s string) (float64, bool) {
 	case s == ".nan":
 		return math.NaN(), true
 	case strings.Contains(s, ":"):
-		v := 0.0
-		for _, part := range strings.Split(s, ":") {
-			p, err := strconv.ParseFloat(part, 64)
+		v, base := 0.0, 1.0
+		parts := strings.Split(s, ":")
+		for i := len(parts) - 1; i >= 0; i-- { // from the right, so that the sum rounds as PyYAML's does
+			p, err := strconv.ParseFloat(parts[i], 64)
 			if err != nil {
 				return 0, false
 			}
-			v = float64(v*60) + p
+			v, base = v+float64(p*base), base*60
 		}
 		return float64(sign) * v, true
 	}

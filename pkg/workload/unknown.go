@@ -110,22 +110,25 @@ func nearest(s string, candidates []string) string {
 	return best
 }
 
-// distance is Levenshtein's: the least number of bytes inserted, removed and replaced.
+// distance is Levenshtein's with neighbours that changed places: the least number of bytes inserted, removed, replaced or swapped.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	two, one, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range one {
+		one[j] = j
 	}
 	for i := 1; i <= len(a); i++ {
-		before := row[0]
 		row[0] = i
 		for j := 1; j <= len(b); j++ {
-			cost := before
-			if a[i-1] != b[j-1] {
-				cost = 1 + min(before, row[j], row[j-1])
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
 			}
-			before, row[j] = row[j], cost
+			row[j] = min(one[j]+1, row[j-1]+1, one[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], two[j-2]+1)
+			}
 		}
+		two, one, row = one, row, two
 	}
-	return row[len(b)]
+	return one[len(b)]
 }
