@@ -8,6 +8,7 @@ import (
 
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // The errors of this package that callers can tell apart.
@@ -38,13 +39,15 @@ type Device struct {
 // Writer writes rows as steps.parquet. The same rows give the same bytes with the same version of this program. It is for
 // one goroutine.
 type Writer struct {
-	w       *parquet.GenericWriter[Step]
+	w *parquet.GenericWriter[Step]
+	// buf collects rows: the library's cost is by call where few rows come at a time.
+	buf     []Step
 	devices []Device
 }
 
 // NewWriter starts a file on w, which it does not close.
 func NewWriter(w io.Writer) *Writer {
-	return &Writer{w: parquet.NewGenericWriter[Step](w,
+	return &Writer{buf: make([]Step, 0, chunkRows), w: parquet.NewGenericWriter[Step](w,
 		// The default names the library's build, which would make equal rows give unequal files.
 		parquet.CreatedBy("benchpin", "1", "steps"),
 		parquet.Compression(&parquet.Zstd),
@@ -56,9 +59,24 @@ func NewWriter(w io.Writer) *Writer {
 
 // Write appends rows, which must follow in the order of epoch, step, rank; the reader checks that.
 func (w *Writer) Write(rows []Step) error {
-	if _, err := w.w.Write(rows); err != nil {
+	for len(rows) > 0 {
+		n := min(len(rows), chunkRows-len(w.buf))
+		w.buf = append(w.buf, rows[:n]...)
+		rows = rows[n:]
+		if len(w.buf) == chunkRows {
+			if err := w.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (w *Writer) flush() error {
+	if _, err := w.w.Write(w.buf); err != nil {
 		return fmt.Errorf("steps: writing rows: %w", err)
 	}
+	w.buf = w.buf[:0]
 	return nil
 }
 
@@ -68,8 +86,11 @@ func (w *Writer) SetDevice(d Device) error {
 	return checkDevices(w.devices)
 }
 
-// Close writes the footer.
+// Close writes what is left and the footer.
 func (w *Writer) Close() error {
+	if err := w.flush(); err != nil {
+		return err
+	}
 	b, err := json.Marshal(w.devices)
 	if err != nil {
 		return fmt.Errorf("steps: %w", err)
@@ -109,7 +130,8 @@ type Reader struct {
 	devices []Device
 }
 
-// Open opens a file of steps of the given size in bytes.
+// Open opens a file of steps of the given size in bytes. A file that somebody else made should have its digest checked first: a
+// crafted one can make the parquet library take memory out of proportion to the file's size.
 func Open(f io.ReaderAt, size int64) (r *Reader, err error) {
 	defer guard(&err)
 	pf, err := parquet.OpenFile(f, size, parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
@@ -123,15 +145,8 @@ func Open(f io.ReaderAt, size int64) (r *Reader, err error) {
 		return nil, fmt.Errorf("%w: columns are\n%s\nexpected\n%s", ErrFormat, got, want)
 	}
 	r = &Reader{f: pf, rows: pf.NumRows()}
-	var groups int64
-	for _, g := range pf.RowGroups() {
-		if n := g.NumRows(); n < 0 || n > groupRows {
-			return nil, fmt.Errorf("%w: a row group of %d rows, expected at most %d", ErrFormat, n, groupRows)
-		}
-		groups += g.NumRows()
-	}
-	if groups != r.rows {
-		return nil, fmt.Errorf("%w: row groups hold %d rows, the footer says %d", ErrFormat, groups, r.rows)
+	if err := checkGroups(pf.Metadata(), size); err != nil {
+		return nil, err
 	}
 	text, ok := pf.Lookup(DeviceKey)
 	if !ok {
@@ -145,6 +160,32 @@ func Open(f io.ReaderAt, size int64) (r *Reader, err error) {
 	}
 	r.r = parquet.NewGenericReader[Step](pf)
 	return r, nil
+}
+
+// checkGroups holds the footer to what Writer writes, before any page is decoded: above all the codec and the sizes, which the library
+// would believe.
+func checkGroups(m *format.FileMetaData, size int64) error {
+	var rows int64
+	for i, g := range m.RowGroups {
+		if g.NumRows < 0 || g.NumRows > groupRows {
+			return fmt.Errorf("%w: row group %d has %d rows, expected at most %d", ErrFormat, i, g.NumRows, groupRows)
+		}
+		rows += g.NumRows
+		for _, c := range g.Columns {
+			d := &c.MetaData
+			// 8 bytes a value, and as much again for page headers and rounding.
+			const most = 16*groupRows + 1<<16
+			if d.Codec != format.Zstd || d.NumValues != g.NumRows || d.TotalUncompressedSize < 0 || d.TotalUncompressedSize > most ||
+				d.TotalCompressedSize < 0 || d.TotalCompressedSize > size {
+				return fmt.Errorf("%w: row group %d, column %v: codec %v, %d values, %d bytes for %d; expected zstd, %d values, at most %d bytes",
+					ErrFormat, i, d.PathInSchema, d.Codec, d.NumValues, d.TotalCompressedSize, d.TotalUncompressedSize, g.NumRows, most)
+			}
+		}
+	}
+	if rows != m.NumRows {
+		return fmt.Errorf("%w: row groups hold %d rows, the footer says %d", ErrFormat, rows, m.NumRows)
+	}
+	return nil
 }
 
 // Rows is the number of rows.

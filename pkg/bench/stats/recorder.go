@@ -117,7 +117,8 @@ func (r *Recorder) write() {
 	defer close(r.done)
 	for s := range r.full {
 		if err := r.writeStep(s); err != nil {
-			r.err.CompareAndSwap(nil, &err)
+			first := err // a variable of its own, so that only a failure allocates
+			r.err.CompareAndSwap(nil, &first)
 		}
 		s.n = 0
 		clear(s.have)
