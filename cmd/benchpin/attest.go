@@ -1,0 +1,47 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/benchpin/benchpin/pkg/pipeline"
+)
+
+func (a *app) attestCommand() *cobra.Command {
+	var manifestPath, archive, keyFile string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "attest RUN",
+		Short:   "Sign the result of a run and pack it into an archive",
+		GroupID: groupMain,
+		Long: `Sign the result of a complete run and pack it, with the manifest of its data set, into an archive: a folder in OCI image layout that holds
+the record, what it needs, and its attestations. Standard output is the archive's digest.`,
+		Example: `  BENCHPIN_PASSWORD=secret benchpin key generate --out ./me
+  BENCHPIN_PASSWORD=secret benchpin attest ./results --manifest ./qs.manifest.json --archive ./archive --key ./me.key`,
+		Args: exactly("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for name, value := range map[string]string{"manifest": manifestPath, "archive": archive, "key": keyFile} {
+				if value == "" {
+					return usagef("expected --%s (see %q)", name, cmd.CommandPath()+" --help")
+				}
+			}
+			key, err := a.privateKey(keyFile)
+			if err != nil {
+				return err
+			}
+			info, err := pipeline.Attest(cmd.Context(), pipeline.AttestOptions{Run: args[0], Manifest: manifestPath, Archive: archive, Key: key})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(map[string]any{"archive": info.Archive.SHA256Digest(), "predicate_types": info.PredicateTypes})
+			}
+			a.printf("%s\n", info.Archive.SHA256Digest())
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&manifestPath, "manifest", "", "`file` of the manifest's header")
+	cmd.Flags().StringVar(&archive, "archive", "", "`folder` of the archive; new or empty")
+	cmd.Flags().StringVar(&keyFile, "key", "", "private key `file`")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}

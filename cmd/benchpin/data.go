@@ -1,0 +1,267 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchpin/benchpin/pkg/manifest"
+	"github.com/benchpin/benchpin/pkg/pipeline"
+	"github.com/benchpin/benchpin/pkg/store"
+	"github.com/benchpin/benchpin/pkg/workload"
+)
+
+func (a *app) dataCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "data", Short: "Generate, pin, verify and compare data sets", GroupID: groupParts, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(a.dataGenerateCommand(), a.dataPinCommand(), a.dataVerifyCommand(), a.dataDiffCommand())
+	return cmd
+}
+
+// dataFlags are the flags of the commands that touch a data set.
+type dataFlags struct {
+	data, manifest string
+	workers        int
+}
+
+func (f *dataFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.data, "data", "", "`folder` of the data set")
+	cmd.Flags().StringVar(&f.manifest, "manifest", "", "`file` of the manifest's header (default: the data folder's path with .manifest.json)")
+	cmd.Flags().IntVar(&f.workers, "workers", 0, "files that are generated or hashed at once (0: as many as the cores keep busy)")
+}
+
+// complete fills in what follows from the rest. w may be nil for commands without a workload.
+func (f *dataFlags) complete(w *workload.Workload) error {
+	if f.data == "" && w != nil {
+		f.data = filepath.Join(w.Storage.StorageRoot, w.Dataset.DataFolder)
+	}
+	if f.data == "" {
+		return usagef("expected --data FOLDER")
+	}
+	if f.workers < 0 {
+		return usagef("--workers %d: expected 0 or more", f.workers)
+	}
+	if f.manifest == "" {
+		f.manifest = filepath.Clean(f.data) + ".manifest.json"
+	}
+	return nil
+}
+
+// dataDocument is what the data commands print with --json.
+type dataDocument struct {
+	Root  string `json:"root"`
+	Files int64  `json:"files"`
+	Bytes int64  `json:"bytes"`
+	// Mismatches are the differences between data and manifest; only "data verify" has them.
+	Mismatches []*manifest.MismatchError `json:"mismatches,omitempty"`
+}
+
+func (a *app) printHeader(h manifest.Header, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(dataDocument{Root: h.Root.String(), Files: h.Count, Bytes: h.Bytes})
+	}
+	a.printf("%s\n", h.Root)
+	return nil
+}
+
+func (a *app) dataGenerateCommand() *cobra.Command {
+	var (
+		flags  workloadFlags
+		data   dataFlags
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "generate WORKLOAD [OVERRIDE...]",
+		Short: "Generate a workload's data set from its seed, with its manifest",
+		Long: `Generate a workload's data set from its seed and write its manifest, hashing while writing. The same workload and seed give the same
+bytes on every machine. Standard output is the root of the manifest.
+
+An interrupted generation is resumed by the same command. A folder that holds anything else is refused.`,
+		Example: "  benchpin data generate quickstart --data ./qs --seed 42",
+		Args:    oneWorkload,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			resolved, err := a.load(cmd, &flags, args)
+			if err != nil {
+				return err
+			}
+			if err := data.complete(resolved.Workload); err != nil {
+				return err
+			}
+			notify, end := a.notify()
+			defer end()
+			h, err := pipeline.Generate(cmd.Context(), pipeline.GenerateOptions{Workload: resolved.Workload, Data: data.data,
+				Manifest: data.manifest, Workers: data.workers, Notify: notify})
+			if err != nil {
+				return err
+			}
+			end()
+			return a.printHeader(h, asJSON)
+		},
+	}
+	flags.add(cmd)
+	data.add(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}
+
+func (a *app) dataPinCommand() *cobra.Command {
+	var (
+		data   dataFlags
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:     "pin",
+		Short:   "Pin a data set as it is: hash every file and write the manifest",
+		Example: "  benchpin data pin --data ./qs --manifest ./pinned.json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := data.complete(nil); err != nil {
+				return err
+			}
+			notify, end := a.notify()
+			defer end()
+			h, err := pipeline.Pin(cmd.Context(), pipeline.PinOptions{Data: data.data, Manifest: data.manifest, Workers: data.workers, Notify: notify})
+			if err != nil {
+				return err
+			}
+			end()
+			return a.printHeader(h, asJSON)
+		},
+	}
+	data.add(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}
+
+func (a *app) dataVerifyCommand() *cobra.Command {
+	var (
+		data   dataFlags
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Compare every file of a data set with its manifest",
+		Long: `Compare every file of a data set with its manifest: all are hashed, none may be missing, changed, renamed or there in addition. The page
+cache is left no warmer than it was. Exit code 4 when anything differs; every difference is named.`,
+		Example: "  benchpin data verify --data ./qs",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := data.complete(nil); err != nil {
+				return err
+			}
+			m, err := manifest.Open(data.manifest)
+			if err != nil {
+				return fmt.Errorf("%w; \"benchpin data generate\" and \"benchpin data pin\" make manifests, --manifest names another", err)
+			}
+			defer m.Close()
+			st, err := store.NewFolder(data.data, store.FolderOptions{Uncached: true})
+			if err != nil {
+				return err
+			}
+			defer st.Close()
+			notify, end := a.notify()
+			defer end()
+			h := m.Header()
+			report, err := manifest.Verify(cmd.Context(), m, st, manifest.VerifyOptions{Workers: data.workers,
+				Progress: func(files, bytes int64) { notify.Progress("verify", files, h.Count, bytes, h.Bytes) }})
+			end()
+			var mismatch *manifest.MismatchError
+			if err != nil && !errors.As(err, &mismatch) {
+				return err
+			}
+			if asJSON {
+				if perr := a.printJSON(dataDocument{Root: h.Root.String(), Files: report.Files, Bytes: report.Bytes, Mismatches: report.Mismatches}); perr != nil {
+					return perr
+				}
+			} else if err == nil {
+				a.printf("%s\n", h.Root)
+			}
+			if len(report.Mismatches) > 1 {
+				for _, other := range report.Mismatches[:len(report.Mismatches)-1] {
+					a.notef("benchpin: %s", other)
+				}
+				more := ""
+				if report.Stopped {
+					more = ", and verifying stopped there"
+				}
+				return &codedError{exitVerify, fmt.Errorf("%w (%d files differ%s)", report.Mismatches[len(report.Mismatches)-1], len(report.Mismatches), more)}
+			}
+			return err
+		},
+	}
+	data.add(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}
+
+func (a *app) dataDiffCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "diff MANIFEST-A MANIFEST-B",
+		Short:   "Compare two manifests: missing, extra, changed and renamed files",
+		Long:    "Compare two manifests. Exit code 0 when they list the same files with the same bytes, 1 when they differ.",
+		Example: "  benchpin data diff ./qs.manifest.json ./pinned.json",
+		Args:    exactly("MANIFEST-A", "MANIFEST-B"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			first, err := manifest.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer first.Close()
+			second, err := manifest.Open(args[1])
+			if err != nil {
+				return err
+			}
+			defer second.Close()
+			changes := []manifest.Change{}
+			summary, err := manifest.Diff(cmd.Context(), first, second, func(c manifest.Change) error {
+				if asJSON {
+					changes = append(changes, c)
+					return nil
+				}
+				a.printf("%s\n", describeChange(c))
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = a.printJSON(struct {
+					Equal   bool              `json:"equal"`
+					Same    int64             `json:"same"`
+					Missing int64             `json:"missing"`
+					Extra   int64             `json:"extra"`
+					Changed int64             `json:"changed"`
+					Renamed int64             `json:"renamed"`
+					Changes []manifest.Change `json:"changes"`
+				}{summary.Equal(), summary.Same, summary.Missing, summary.Extra, summary.Changed, summary.Renamed, changes})
+				if err != nil {
+					return err
+				}
+			}
+			if !summary.Equal() {
+				return &codedError{exitFailure, fmt.Errorf("the manifests differ: %d missing, %d extra, %d changed, %d renamed, %d the same",
+					summary.Missing, summary.Extra, summary.Changed, summary.Renamed, summary.Same)}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}
+
+// describeChange is one line: kind, size change and path.
+func describeChange(c manifest.Change) string {
+	switch {
+	case c.Old != nil && c.New != nil && c.To != "":
+		return fmt.Sprintf("%-8s %q to %q", c.Kind, c.Path, c.To)
+	case c.Old != nil && c.New != nil:
+		return fmt.Sprintf("%-8s %q: %s, now %s", c.Kind, c.Path, c.Old, c.New)
+	case c.Old != nil:
+		return fmt.Sprintf("%-8s %q: %s", c.Kind, c.Path, c.Old)
+	default:
+		return fmt.Sprintf("%-8s %q: %s", c.Kind, c.Path, c.New)
+	}
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/benchpin/benchpin/pkg/attest"
+	"github.com/benchpin/benchpin/pkg/manifest"
+	"github.com/benchpin/benchpin/pkg/pipeline"
+	"github.com/benchpin/benchpin/pkg/workload"
+)
+
+// The exit codes of every command (docs/cli.md).
+const (
+	exitDone        = 0
+	exitFailure     = 1
+	exitUsage       = 2
+	exitThreshold   = 3
+	exitVerify      = 4
+	exitInterrupted = 130
+)
+
+// usageError is a command line that cannot be carried out as written.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
+}
+
+// codedError gives an outcome that was already printed its exit code.
+type codedError struct {
+	code int
+	err  error
+}
+
+func (e *codedError) Error() string { return e.err.Error() }
+func (e *codedError) Unwrap() error { return e.err }
+
+// exitCode derives the exit code from what an error is, not from where it came.
+func exitCode(err error) int {
+	var (
+		coded    *codedError
+		usage    *usageError
+		wrong    *workload.Error
+		mismatch *manifest.MismatchError
+	)
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &coded):
+		return coded.code
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case errors.As(err, &usage), errors.As(err, &wrong), errors.Is(err, attest.ErrNoKey):
+		return exitUsage
+	case errors.As(err, &mismatch), errors.Is(err, pipeline.ErrVerification):
+		return exitVerify
+	case errors.Is(err, pipeline.ErrThreshold):
+		return exitThreshold
+	default:
+		return exitFailure
+	}
+}
+
+// report prints an error for people on standard error and returns its exit code.
+func (a *app) report(err error) int {
+	code := exitCode(err)
+	if err == nil {
+		return code
+	}
+	text := err.Error()
+	if code == exitUsage && strings.HasPrefix(text, "unknown command") {
+		text += "; \"benchpin --help\" lists the commands"
+	}
+	fmt.Fprintf(a.stderr, "benchpin: %s\n", text)
+	return code
+}
+
+// printf writes data to standard output; a broken pipe there is the reader's choice and no failure of ours.
+func (a *app) printf(format string, args ...any) {
+	fmt.Fprintf(a.stdout, format, args...)
+}
+
+// notef writes a line for people to standard error.
+func (a *app) notef(format string, args ...any) {
+	fmt.Fprintf(a.stderr, format+"\n", args...)
+}
+
+// printJSON writes one document to standard output.
+func (a *app) printJSON(v any) error {
+	enc := json.NewEncoder(a.stdout)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("write JSON to standard output: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// environmentName is the variable that stands for a flag: --read-threads is BENCHPIN_READ_THREADS.
+func environmentName(flag string) string {
+	return "BENCHPIN_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// isOwnFlag excludes the flags that cobra adds to every command.
+func isOwnFlag(f *pflag.Flag) bool {
+	return f.Name != "help" && f.Name != "version" && !f.Hidden
+}
+
+// flagsFromEnvironment sets every flag that was not given on the command line from its environment variable.
+func (a *app) flagsFromEnvironment(cmd *cobra.Command) error {
+	var failed error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if failed != nil || f.Changed || !isOwnFlag(f) {
+			return
+		}
+		name := environmentName(f.Name)
+		value, ok := a.lookupenv(name)
+		if !ok || value == "" {
+			return
+		}
+		if err := cmd.Flags().Set(f.Name, value); err != nil {
+			failed = usagef("environment variable %s=%q: %w", name, value, err)
+		}
+	})
+	return failed
+}
+
+// describeEnvironment names the environment variable of each flag in its help.
+func describeEnvironment(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if isOwnFlag(f) && !strings.Contains(f.Usage, "[$BENCHPIN_") {
+			f.Usage += fmt.Sprintf(" [$%s]", environmentName(f.Name))
+		}
+	})
+	for _, sub := range cmd.Commands() {
+		describeEnvironment(sub)
+	}
+}
+
+// isOverride tells DLIO's override words (++workload.a=v, +workload.a=v, ~workload.a, workload.a=v) from other arguments.
+func isOverride(arg string) bool {
+	return strings.HasPrefix(arg, "+") || strings.HasPrefix(arg, "~") || strings.HasPrefix(arg, "workload.")
+}
+
+// splitOverrides separates the overrides among the arguments of a command from the others.
+func splitOverrides(args []string) (others, overrides []string) {
+	for _, arg := range args {
+		if isOverride(arg) {
+			overrides = append(overrides, arg)
+		} else {
+			others = append(others, arg)
+		}
+	}
+	return others, overrides
+}
+
+// oneWorkload is the argument rule of the commands that take WORKLOAD and overrides.
+func oneWorkload(cmd *cobra.Command, args []string) error {
+	others, _ := splitOverrides(args)
+	if len(others) != 1 {
+		return usagef("expected one WORKLOAD (a file, or a name from \"benchpin workload list\"), found %d: %q; overrides begin with ++workload., +workload., ~workload. or workload.", len(others), others)
+	}
+	return nil
+}
+
+// exactly is cobra.ExactArgs with an error that names what is missing.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != len(names) {
+			return usagef("expected %s, found %d arguments: %q (see %q)", strings.Join(names, " "), len(args), args, cmd.CommandPath()+" --help")
+		}
+		return nil
+	}
+}

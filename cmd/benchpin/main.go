@@ -1,0 +1,107 @@
+// Command benchpin is a provenance-pinned, reproducible benchmark for deep-learning storage. This package turns flags into calls of
+// the packages below pkg/ and prints what they return; it holds no logic that a user of the library would miss.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/benchpin/benchpin/pkg/report"
+)
+
+// Set by the linker (Makefile); builds without it tell what Go's build information knows.
+var (
+	version string
+	commit  string
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := newApp().run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// app is the state of the process as the commands see it, handed in so that tests can replace it.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	// lookupenv is os.LookupEnv.
+	lookupenv func(string) (string, bool)
+	// terminal says whether standard error is a terminal: progress bars go nowhere else.
+	terminal bool
+	// color is true when standard output is a terminal that is not told otherwise (NO_COLOR).
+	color bool
+	now   func() time.Time
+}
+
+func newApp() *app {
+	return &app{
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, lookupenv: os.LookupEnv,
+		terminal: term.IsTerminal(int(os.Stderr.Fd())),
+		color:    term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "",
+		now:      time.Now,
+	}
+}
+
+// run executes one command line and returns the exit code of the process.
+func (a *app) run(ctx context.Context, args []string) int {
+	root := a.rootCommand()
+	root.SetArgs(args)
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	return a.report(root.ExecuteContext(ctx))
+}
+
+// style is how pages are printed.
+func (a *app) style() []report.Option {
+	if a.color {
+		return []report.Option{report.Color}
+	}
+	return nil
+}
+
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "benchpin",
+		Short: "Provenance-pinned, reproducible benchmark for deep-learning storage",
+		Long: `benchpin measures how well a storage system feeds deep-learning training, and proves what the number is about.
+
+It generates a data set from a seed, pins every byte of it in a manifest, verifies it, reads it exactly as a training job would,
+and bundles result, configuration, environment and digests into a signed attestation that anyone can verify offline.
+
+Exit codes: 0 done, 1 failure, 2 usage, 3 threshold not met, 4 verification failed, 130 interrupted.
+Every flag can be given as an environment variable: --set-up is BENCHPIN_SET_UP.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Version:       a.toolVersion(),
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return a.flagsFromEnvironment(cmd)
+		},
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%w (see %q)", err, cmd.CommandPath()+" --help")
+	})
+	root.AddGroup(&cobra.Group{ID: groupMain, Title: "The main job:"}, &cobra.Group{ID: groupParts, Title: "Its parts:"})
+	root.AddCommand(
+		a.pipelineCommand(), a.planCommand(), a.dataCommand(), a.runCommand(), a.reportCommand(), a.attestCommand(), a.verifyCommand(),
+		a.workloadCommand(), a.keyCommand(), a.versionCommand(),
+	)
+	describeEnvironment(root)
+	return root
+}
+
+const (
+	groupMain  = "main"
+	groupParts = "parts"
+)

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchpin/benchpin/pkg/attest"
+	"github.com/benchpin/benchpin/pkg/environment"
+	"github.com/benchpin/benchpin/pkg/pipeline"
+	"github.com/benchpin/benchpin/pkg/report"
+)
+
+func (a *app) pipelineCommand() *cobra.Command {
+	var (
+		flags   workloadFlags
+		dir     string
+		keyFile string
+		workers int
+		verify  string
+		redact  bool
+		asJSON  bool
+	)
+	cmd := &cobra.Command{
+		Use:     "pipeline WORKLOAD [OVERRIDE...]",
+		Short:   "The whole way: generate, pin, verify, run, attest, archive, verify again",
+		GroupID: groupMain,
+		Long: `Go the whole way with one workload: generate its data set from its seed, pin it in a manifest, verify it, run, attest the result, archive
+it, and verify the archive again. Everything goes below --dir: data/, manifest.json, runs/<id>/, archive/, checkpoints/.
+
+Without --key a key pair is made in DIR/keys/. Such a key proves only that nothing changed since; sign with a key of yours to say who
+ran it. The page at the end says what was checked, by whom it can be checked, and what it does not show.`,
+		Example: `  benchpin pipeline quickstart --dir ./demo
+  benchpin pipeline quickstart --dir ./two --accelerators 4 ++workload.train.epochs=2`,
+		Args: oneWorkload,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if verify != "" {
+				flags.set = append(flags.set, "benchpin.verify="+verify)
+			}
+			resolved, err := a.load(cmd, &flags, args)
+			if err != nil {
+				return err
+			}
+			var key *attest.PrivateKey
+			if keyFile != "" {
+				if key, err = a.privateKey(keyFile); err != nil {
+					return err
+				}
+			}
+			tool, err := environment.Tool(a.toolVersion(), commit)
+			if err != nil {
+				return err
+			}
+			notify, end := a.notify()
+			defer end()
+			out, err := pipeline.Pipeline(cmd.Context(), pipeline.Options{Workload: resolved, Dir: dir, Key: key, Workers: workers, Redact: redact,
+				Tool: tool, Notify: notify})
+			end()
+			defer out.Close()
+			if out.Record != nil {
+				if perr := a.printResult(out, dir, asJSON); perr != nil {
+					return errors.Join(err, perr)
+				}
+			}
+			return err
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVar(&dir, "dir", "benchpin", "`folder` of everything that is made")
+	cmd.Flags().StringVar(&keyFile, "key", "", "private key `file` to sign with (default: one is made in DIR/keys)")
+	cmd.Flags().IntVar(&workers, "workers", 0, "files that are generated or hashed at once (0: as many as the cores keep busy)")
+	cmd.Flags().StringVar(&verify, "verify", "", "when the data set is compared with its manifest: before, after or none (default: benchpin.verify of the workload)")
+	cmd.Flags().BoolVar(&redact, "redact", false, "leave host names and serial numbers out of the record")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the record")
+	return cmd
+}
+
+// printResult prints the record, or the page of the result and the verdict on its archive.
+func (a *app) printResult(out *pipeline.Outcome, dir string, asJSON bool) error {
+	if asJSON {
+		return a.printRecord(out.Record)
+	}
+	if err := report.Summary(a.stdout, out.Record, a.style()...); err != nil {
+		return err
+	}
+	if out.Verification == nil {
+		return nil
+	}
+	a.printf("\n")
+	if err := a.printVerdict(out.Archive, out.Verification); err != nil {
+		return err
+	}
+	key := out.PublicKey
+	if key == "" {
+		key = "YOUR.pub"
+	}
+	a.printf("\nrun       %s\narchive   %s\nverify    benchpin verify %s --key %s\n", out.Run, out.Archive, quoted(out.Archive), quoted(key))
+	return nil
+}
+
+// quoted makes a path safe to paste into a shell.
+func quoted(path string) string {
+	if strings.ContainsFunc(path, func(r rune) bool { return !strings.ContainsRune(safeInShell, r) }) {
+		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	return path
+}
+
+const safeInShell = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789./_-+@%:,="

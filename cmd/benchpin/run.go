@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchpin/benchpin/pkg/environment"
+	"github.com/benchpin/benchpin/pkg/pipeline"
+	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/benchpin/benchpin/pkg/report"
+)
+
+func (a *app) runCommand() *cobra.Command {
+	var (
+		flags       workloadFlags
+		data        dataFlags
+		out         string
+		checkpoints string
+		verify      string
+		redact      bool
+		asJSON      bool
+	)
+	cmd := &cobra.Command{
+		Use:     "run WORKLOAD [OVERRIDE...]",
+		Short:   "Verify the data set, run the workload on it, write the run folder",
+		GroupID: groupMain,
+		Long: `Verify the data set against its manifest, run the workload on it, and write the run folder: record.json and the raw step times.
+
+Exit code 3: the run is complete and misses a threshold. 4: the data set is not what its manifest says, and nothing was run. 130:
+interrupted; what there is stands in the run folder, marked incomplete.`,
+		Example: `  benchpin data generate quickstart --data ./qs
+  benchpin run quickstart --data ./qs --out ./results`,
+		Args: oneWorkload,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if verify != "" {
+				flags.set = append(flags.set, "benchpin.verify="+verify)
+			}
+			resolved, err := a.load(cmd, &flags, args)
+			if err != nil {
+				return err
+			}
+			if err := data.complete(resolved.Workload); err != nil {
+				return err
+			}
+			tool, err := environment.Tool(a.toolVersion(), commit)
+			if err != nil {
+				return err
+			}
+			id := pipeline.NewID(a.now())
+			if out == "" {
+				out = filepath.Join("runs", id)
+			}
+			notify, end := a.notify()
+			defer end()
+			rec, err := pipeline.Run(cmd.Context(), pipeline.RunOptions{Workload: resolved, Data: data.data, Manifest: data.manifest,
+				Checkpoints: checkpoints, Out: out, ID: id, Workers: data.workers, Redact: redact, Tool: tool, Notify: notify})
+			end()
+			if rec == nil {
+				return err
+			}
+			a.notef("run folder: %s", out)
+			if asJSON {
+				return errors.Join(err, a.printRecord(rec))
+			}
+			return errors.Join(err, report.Summary(a.stdout, rec, a.style()...))
+		},
+	}
+	flags.add(cmd)
+	data.add(cmd)
+	cmd.Flags().StringVar(&out, "out", "", "run `folder`; results are never overwritten (default: runs/<id>)")
+	cmd.Flags().StringVar(&checkpoints, "checkpoints", "", "`folder` that checkpoints are written to (default: checkpoint.checkpoint_folder)")
+	cmd.Flags().StringVar(&verify, "verify", "", "when the data set is compared with its manifest: before, after or none (default: benchpin.verify of the workload)")
+	cmd.Flags().BoolVar(&redact, "redact", false, "leave host names and serial numbers out of the record")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the record")
+	return cmd
+}
+
+// printRecord writes the record in its canonical form.
+func (a *app) printRecord(r *record.Record) error {
+	b, err := r.Canonical()
+	if err != nil {
+		return err
+	}
+	_, err = a.stdout.Write(b)
+	return err
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchpin/benchpin/pkg/attest"
+	"github.com/benchpin/benchpin/pkg/attest/oci"
+	"github.com/benchpin/benchpin/pkg/pipeline"
+	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/benchpin/benchpin/pkg/report"
+)
+
+func (a *app) verifyCommand() *cobra.Command {
+	var (
+		keys   []string
+		policy attest.Policy
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:     "verify ARCHIVE",
+		Short:   "Verify an archive offline and print what holds, and what that does not show",
+		GroupID: groupMain,
+		Long: `Verify an archive: every digest, every signature, every statement, and everything in the record that follows from the rest of the archive,
+by computing it again. Nothing is asked of any network. Every check is printed with its class:
+
+  C  anyone can compute it again from the archive     W  a third party witnessed it     H  only the host says so
+
+Exit code 4 when any check failed. Without --key nothing is verified: a signature by an unknown key proves nothing.`,
+		Example: "  benchpin verify ./demo/archive --key ./demo/keys/benchpin.pub",
+		Args:    exactly("ARCHIVE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			trusted, err := publicKeys(keys)
+			if err != nil {
+				return err
+			}
+			v, err := pipeline.Verify(cmd.Context(), args[0], trusted, policy)
+			if err != nil {
+				return err
+			}
+			defer v.Close()
+			if asJSON {
+				err = a.printJSON(verdictDocument(v))
+			} else {
+				err = a.printVerdict(args[0], v)
+			}
+			if err != nil {
+				return err
+			}
+			return v.Err()
+		},
+	}
+	cmd.Flags().StringArrayVar(&keys, "key", nil, "public key `file`; may be repeated, any of them is accepted")
+	cmd.Flags().BoolVar(&policy.AllowUnverified, "allow-unverified", false, "accept runs whose data set was not compared with its manifest")
+	cmd.Flags().BoolVar(&policy.RequireThresholds, "require-thresholds", false, "refuse results that do not meet their thresholds")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}
+
+// verdict is what "verify --json" prints.
+type verdict struct {
+	Verdict string         `json:"verdict"`
+	Archive string         `json:"archive,omitempty"`
+	Keys    []string       `json:"keys"`
+	Checks  []attest.Check `json:"checks"`
+}
+
+const (
+	verdictHolds  = "verified"
+	verdictFailed = "failed"
+)
+
+func verdictDocument(v *attest.Verification) verdict {
+	d := verdict{Verdict: verdictFailed, Archive: v.Archive.SHA256Digest().String(), Keys: v.Keys, Checks: v.Checks}
+	if v.OK() {
+		d.Verdict = verdictHolds
+	}
+	return d
+}
+
+// printVerdict prints the page of an archive's checks.
+func (a *app) printVerdict(archive string, v *attest.Verification) error {
+	checks := make([]report.Check, len(v.Checks))
+	for i, c := range v.Checks {
+		checks[i] = report.Check{Name: c.Name, Class: c.Class, Evidence: c.Evidence, Limits: c.Limits, OK: c.OK, Problem: c.Problem}
+	}
+	return report.Verdict(a.stdout, verdictHeader(archive, v), checks, a.style()...)
+}
+
+// verdictHeader says what was judged.
+func verdictHeader(archive string, v *attest.Verification) report.VerdictHeader {
+	h := report.VerdictHeader{Archive: archive}
+	if v.Archive != (oci.Digests{}) {
+		h.Archive += " (" + v.Archive.SHA256Digest().String() + ")"
+	}
+	for _, hint := range v.Keys {
+		h.Keys = append(h.Keys, "SHA-256 of the public key "+hint)
+	}
+	r := v.Record
+	if r == nil {
+		return h
+	}
+	h.Run, h.Workload, h.Status = r.ID, fmt.Sprintf("%s (%s)", r.Workload.Name, r.Workload.Digest), r.Status
+	h.DataRoot, h.TranscriptRoot, h.Verification = r.Dataset.Root, r.Transcript.Root, r.Dataset.Verification.Mode
+	h.Result = fmt.Sprintf("AU %s, %s, %s", figure(r.Metrics.AU), figure(r.Metrics.SamplesPerSecond), figure(r.Metrics.BytesPerSecond))
+	h.Notes = []string{"a signature says that the holder of the key stands for this result, not that the host measured truly"}
+	return h
+}
+
+// figure writes a figure in a line.
+func figure(f record.Figure) string {
+	if f.Value == nil {
+		return "absent (" + f.Absent + ")"
+	}
+	return fmt.Sprintf("%.5g %s", *f.Value, f.Unit)
+}

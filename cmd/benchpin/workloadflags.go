@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchpin/benchpin/pkg/workload"
+)
+
+// workloadFlags are the flags of every command that takes a WORKLOAD.
+type workloadFlags struct {
+	seed         uint64
+	accelerators int
+	set          []string
+	strict       bool
+}
+
+func (f *workloadFlags) add(cmd *cobra.Command) {
+	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the data set, 64 bits, decimal (default: benchpin.seed of the workload)")
+	cmd.Flags().IntVar(&f.accelerators, "accelerators", 0, "simulated accelerators (default: benchpin.accelerators of the workload)")
+	cmd.Flags().StringArrayVar(&f.set, "set", nil, "set a key of the workload, `a.b=v`, as ++workload.a.b=v does; may be repeated")
+	cmd.Flags().BoolVar(&f.strict, "strict", false, "refuse unknown keys instead of warning")
+}
+
+// load resolves the one WORKLOAD among args with the overrides among args and flags, and prints its warnings.
+func (a *app) load(cmd *cobra.Command, f *workloadFlags, args []string) (*workload.Resolved, error) {
+	names, overrides := splitOverrides(args)
+	source, err := workload.Find(names[0])
+	if err != nil {
+		return nil, err
+	}
+	set := f.set
+	if cmd.Flags().Changed("seed") {
+		set = append(set, fmt.Sprintf("benchpin.seed=%d", f.seed))
+	}
+	if cmd.Flags().Changed("accelerators") {
+		set = append(set, fmt.Sprintf("benchpin.accelerators=%d", f.accelerators))
+	}
+	resolved, err := workload.Load(source, workload.Options{Overrides: overrides, Set: set, Strict: f.strict})
+	if err != nil {
+		return nil, err
+	}
+	for _, warning := range resolved.Warnings {
+		a.notef("benchpin: warning: %s", warning)
+	}
+	return resolved, nil
+}

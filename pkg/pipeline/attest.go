@@ -1,0 +1,28 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/benchpin/benchpin/pkg/attest"
+)
+
+// AttestOptions names a result and where its archive goes.
+type AttestOptions struct {
+	// Run is the run folder, Manifest the path of the manifest's header, Archive the folder of the archive: new, or empty.
+	Run, Manifest, Archive string
+	// Key signs.
+	Key *attest.PrivateKey
+}
+
+// Attest packs the result of a run with its manifest into an archive, signs its attestations and attaches them. Incomplete runs are
+// refused: attest.ErrIncomplete.
+func Attest(ctx context.Context, o AttestOptions) (attest.ArchiveInfo, error) {
+	b, err := os.ReadFile(filepath.Join(o.Run, RecordName))
+	if err != nil {
+		return attest.ArchiveInfo{}, fmt.Errorf("run folder: %w; \"benchpin run\" makes one", err)
+	}
+	return attest.WriteArchive(ctx, o.Archive, attest.ArchiveInput{Record: b, Manifest: o.Manifest, Folder: o.Run}, o.Key)
+}

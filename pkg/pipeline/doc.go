@@ -1,0 +1,38 @@
+// Package pipeline is the whole way: generate a data set, pin it, verify it, run on it, attest the result, archive it, and verify the
+// archive again; and every part of the way for itself. It joins the rooms below: what each of them does is theirs.
+//
+// It never prints; what people should see while it works goes through Notify.
+package pipeline
+
+import (
+	"errors"
+
+	"github.com/benchpin/benchpin/pkg/attest"
+)
+
+// ErrThreshold is wrapped by the error of a complete run whose figures do not reach the thresholds of its workload.
+var ErrThreshold = errors.New("threshold not met")
+
+// ErrVerification is wrapped by the error of an archive that is not what it must be.
+var ErrVerification = attest.ErrVerification
+
+// Notify tells whoever waits what is going on. Its functions may be nil, and must be quick.
+type Notify struct {
+	// Stage is called when a part of the way begins or ends, with a line for people.
+	Stage func(format string, args ...any)
+	// Progress is called with files and bytes done of all files and bytes, of the part that is going on. Where the unit is not files,
+	// done and all count what the part counts: steps of a run.
+	Progress func(part string, doneFiles, allFiles, doneBytes, allBytes int64)
+}
+
+func (n Notify) stage(format string, args ...any) {
+	if n.Stage != nil {
+		n.Stage(format, args...)
+	}
+}
+
+func (n Notify) progress(part string, doneFiles, allFiles, doneBytes, allBytes int64) {
+	if n.Progress != nil {
+		n.Progress(part, doneFiles, allFiles, doneBytes, allBytes)
+	}
+}

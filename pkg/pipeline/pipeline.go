@@ -1,0 +1,165 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/benchpin/benchpin/pkg/attest"
+	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/benchpin/benchpin/pkg/workload"
+)
+
+// Layout is where the parts of a pipeline stand in its folder.
+type Layout struct{ Dir string }
+
+// Data is the folder of the data set.
+func (l Layout) Data() string { return filepath.Join(l.Dir, "data") }
+
+// Manifest is the header of the manifest; its entries stand beside it.
+func (l Layout) Manifest() string { return filepath.Join(l.Dir, "manifest.json") }
+
+// Run is the folder of one run.
+func (l Layout) Run(id string) string { return filepath.Join(l.Dir, "runs", id) }
+
+// Checkpoints is the folder that checkpoints are written to.
+func (l Layout) Checkpoints() string { return filepath.Join(l.Dir, "checkpoints") }
+
+// Archive is the archive of the last run.
+func (l Layout) Archive() string { return filepath.Join(l.Dir, "archive") }
+
+// PrivateKey and PublicKey are the key pair that is made when none is given.
+func (l Layout) PrivateKey() string { return filepath.Join(l.Dir, "keys", "benchpin.key") }
+
+// PublicKey is the public half of PrivateKey.
+func (l Layout) PublicKey() string { return filepath.Join(l.Dir, "keys", "benchpin.pub") }
+
+// Options says what to take the whole way.
+type Options struct {
+	Workload *workload.Resolved
+	// Dir is the folder of the pipeline.
+	Dir string
+	// Key signs; nil makes a key pair in the folder, which proves only that nothing changed since.
+	Key *attest.PrivateKey
+	// Workers is how many files are generated or hashed at once; below 1: the packages' own choice.
+	Workers int
+	Redact  bool
+	Tool    record.Tool
+	Notify
+}
+
+// Outcome is where the way led.
+type Outcome struct {
+	// Record is the result; nil when the run did not begin.
+	Record *record.Record
+	// Run and Archive are the folders of the result; PublicKey the file to verify with, "" when the key was given.
+	Run, Archive, PublicKey string
+	// Verification is the archive as it was verified at the end; nil when it was not reached. Close it.
+	Verification *attest.Verification
+}
+
+// Close frees the verified archive.
+func (o *Outcome) Close() error {
+	if o.Verification == nil {
+		return nil
+	}
+	return o.Verification.Close()
+}
+
+// Pipeline goes the whole way: plan, generate, pin, verify, run, attest, archive, and verify the archive again. A data set that is
+// there already is compared with what its recipe says and kept. The outcome holds what was reached, whatever the error. A run
+// that misses its thresholds is a result like any other: it is attested and archived, and the error wraps ErrThreshold.
+func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
+	out = &Outcome{}
+	l := Layout{o.Dir}
+	plan, err := Plan(ctx, o.Workload.Workload, "")
+	if err != nil {
+		return out, err
+	}
+	o.stage("plan     %d accelerators, %d epochs x %d steps, %s in %d files; expected %.1f s", plan.Accelerators, plan.Epochs,
+		plan.StepsPerEpoch, gigabytes(int64(plan.BytesPerEpoch)), plan.Files, plan.ExpectedSeconds)
+	if err := os.MkdirAll(o.Dir, 0o777); err != nil {
+		return out, fmt.Errorf("make the pipeline's folder: %w", err)
+	}
+	if o.Key == nil {
+		if o.Key, err = ownKey(l); err != nil {
+			return out, err
+		}
+		out.PublicKey = l.PublicKey()
+		o.stage("key      %s, made here: it proves only that nothing changed since, not who ran this", out.PublicKey)
+	}
+	_, err = Generate(ctx, GenerateOptions{Workload: o.Workload.Workload, Data: l.Data(), Manifest: l.Manifest(), Workers: o.Workers,
+		Notify: o.Notify})
+	if err != nil {
+		return out, err
+	}
+	id := NewID(time.Now())
+	out.Run = l.Run(id)
+	rec, missed := Run(ctx, RunOptions{Workload: o.Workload, Data: l.Data(), Manifest: l.Manifest(), Checkpoints: l.Checkpoints(),
+		Out: out.Run, ID: id, Workers: o.Workers, Redact: o.Redact, Tool: o.Tool, Notify: o.Notify})
+	out.Record = rec
+	if missed != nil && !errors.Is(missed, ErrThreshold) {
+		return out, missed
+	}
+	if err := o.makeRoom(l.Archive()); err != nil {
+		return out, err
+	}
+	info, err := Attest(ctx, AttestOptions{Run: out.Run, Manifest: l.Manifest(), Archive: l.Archive(), Key: o.Key})
+	if err != nil {
+		return out, err
+	}
+	out.Archive = l.Archive()
+	o.stage("archive  %s, %d attestations, %s", out.Archive, len(info.PredicateTypes), info.Archive.SHA256Digest())
+	out.Verification, err = Verify(ctx, out.Archive, []attest.PublicKey{o.Key.Public()}, policyFor(o.Workload.Workload))
+	if err != nil {
+		return out, err
+	}
+	return out, errors.Join(missed, out.Verification.Err())
+}
+
+// policyFor is the policy with which a pipeline looks at its own archive: what the workload asked for is not held against it.
+func policyFor(w *workload.Workload) attest.Policy {
+	return attest.Policy{AllowUnverified: w.Benchpin.Verify == workload.VerifyNone}
+}
+
+// ownKey returns the key pair of the folder, made when it is not there yet.
+func ownKey(l Layout) (*attest.PrivateKey, error) {
+	noPassword := func() ([]byte, error) { return []byte{}, nil }
+	key, err := attest.LoadPrivate(l.PrivateKey(), noPassword)
+	if err == nil {
+		return key, nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	if key, err = attest.GenerateKey(attest.ECDSAP256); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(l.PrivateKey()), 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of keys: %w", err)
+	}
+	return key, attest.SaveKeyPair(key, l.PrivateKey(), l.PublicKey(), []byte{})
+}
+
+// makeRoom moves the archive of an earlier run aside: results are never overwritten.
+func (o *Options) makeRoom(archive string) error {
+	if _, err := os.Lstat(archive); errors.Is(err, os.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	for n := 1; ; n++ {
+		aside := fmt.Sprintf("%s-%d", archive, n)
+		if _, err := os.Lstat(aside); err == nil {
+			continue
+		}
+		if err := os.Rename(archive, aside); err != nil {
+			return fmt.Errorf("move the archive of an earlier run aside: %w", err)
+		}
+		o.stage("archive  of an earlier run moved to %s", aside)
+		return nil
+	}
+}

@@ -1,0 +1,34 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/benchpin/benchpin/pkg/bench"
+	"github.com/benchpin/benchpin/pkg/datagen"
+	"github.com/benchpin/benchpin/pkg/manifest"
+	"github.com/benchpin/benchpin/pkg/workload"
+)
+
+// Plan computes what a run of the workload would do, and touches nothing. With the path of a manifest the plan is for that data
+// set; without one ("") it is for the data set that the workload would generate. Its errors are those of bench.NewPlan, of reading
+// the manifest, and of a workload whose data cannot be generated.
+func Plan(ctx context.Context, w *workload.Workload, manifestPath string) (*bench.Plan, error) {
+	if manifestPath == "" {
+		recipe, err := datagen.FromWorkload(w)
+		if err != nil {
+			return nil, err
+		}
+		return bench.NewPlan(w, recipeFiles{recipe})
+	}
+	m, err := manifest.Open(manifestPath)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	files, err := openFiles(ctx, m)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", manifestPath, err)
+	}
+	return bench.NewPlan(w, files)
+}

@@ -1,0 +1,85 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/benchpin/benchpin/pkg/attest"
+	"github.com/benchpin/benchpin/pkg/attest/fault"
+	"github.com/benchpin/benchpin/pkg/datagen"
+	"github.com/benchpin/benchpin/pkg/manifest"
+	"github.com/benchpin/benchpin/pkg/stream"
+)
+
+const (
+	// againFiles and againBytes bound the files that verification generates again: some seconds of work. A data set that has fewer of
+	// both is generated again as a whole.
+	againFiles = 256
+	againBytes = 512 << 20
+)
+
+// recipeAgain generates files of the data set again, in memory, and compares their digests with the manifest. Which ones follows from
+// the root, so that whoever made the manifest could not choose the root first. It returns how many of how many.
+func recipeAgain(ctx context.Context, v *attest.Verification, files *pinnedFiles) (n, total int, found []*fault.Fault) {
+	total = len(files.byEntry)
+	bad := func(detail string) []*fault.Fault {
+		return []*fault.Fault{fault.New(fault.Manifest, "recipe", detail).In(attest.TitleManifest)}
+	}
+	recipe, err := datagen.ParseRecipe(v.Manifest.Header().Recipe)
+	if err != nil {
+		return 0, total, bad(err.Error())
+	}
+	if seed := v.Record.Dataset.Seed; seed != recipe.Seed() {
+		return 0, total, []*fault.Fault{differs("dataset.seed", fmt.Sprintf("the recipe has %s, found %q", recipe.Seed(), seed))}
+	}
+	chosen := chooseFiles(v.Manifest.Root(), recipe)
+	expected := make(map[string][32]byte, len(chosen))
+	err = v.Manifest.Entries(ctx, func(e manifest.Entry) error {
+		if _, ok := chosen[e.Path]; ok {
+			expected[e.Path] = e.Digest
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, total, bad(err.Error())
+	}
+	for path, i := range chosen {
+		sum, err := recipe.Digest(ctx, i)
+		if err != nil {
+			return n, total, append(found, bad(err.Error())...)
+		}
+		n++
+		if want, ok := expected[path]; !ok {
+			found = append(found, bad(fmt.Sprintf("%s: the recipe makes it, and the manifest does not list it", path))...)
+		} else if sum != want {
+			found = append(found, fault.New(fault.Manifest, path, fmt.Sprintf("expected %s by the recipe, found %s",
+				manifest.FormatDigest(sum), manifest.FormatDigest(want))).In(attest.TitleEntries))
+		}
+	}
+	return n, total, found
+}
+
+// chooseFiles picks different files of the recipe by numbers drawn from the root, until the bounds are reached; all of them when they
+// are within the bounds. It returns path to number.
+func chooseFiles(root [32]byte, recipe datagen.Recipe) map[string]int {
+	chosen := make(map[string]int)
+	draw := stream.New("benchpin/verify", 1, binary.BigEndian.Uint64(root[:8]))
+	var bytes int64
+	all := recipe.Files() <= againFiles && recipe.TotalBytes() <= againBytes
+	for k := 0; len(chosen) < min(againFiles, recipe.Files()); k++ {
+		i := k
+		if !all {
+			i = int(draw.Uniform(0, uint64(k), uint64(recipe.Files())))
+		}
+		f := recipe.File(i)
+		if _, have := chosen[f.Path]; have {
+			continue
+		}
+		if bytes += f.Size; bytes > againBytes && len(chosen) > 0 {
+			break
+		}
+		chosen[f.Path] = i
+	}
+	return chosen
+}

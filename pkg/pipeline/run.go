@@ -1,0 +1,303 @@
+package pipeline
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/benchpin/benchpin/pkg/bench"
+	"github.com/benchpin/benchpin/pkg/environment"
+	"github.com/benchpin/benchpin/pkg/manifest"
+	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/benchpin/benchpin/pkg/store"
+	"github.com/benchpin/benchpin/pkg/workload"
+)
+
+// The files of a run folder.
+const (
+	RecordName = "record.json"
+	StepsName  = "steps.parquet"
+)
+
+// RunOptions says what to run, on what, and where the result goes.
+type RunOptions struct {
+	Workload *workload.Resolved
+	// Data is the folder of the data set, Manifest the path of its manifest's header.
+	Data, Manifest string
+	// Checkpoints is the folder that checkpoints are written to; "" is the workload's.
+	Checkpoints string
+	// Out is the run folder. It is made, and must not hold a record yet.
+	Out string
+	// ID names the run; "" makes a new one.
+	ID string
+	// Workers is how many files are hashed at once; below 1: twice the number of cores.
+	Workers int
+	// Redact leaves host names and serial numbers out of the record.
+	Redact bool
+	// Tool identifies this program.
+	Tool record.Tool
+	Notify
+}
+
+// NewID names a run: the time in UTC, so that names sort by time, and random digits, so that no two are equal.
+func NewID(now time.Time) string {
+	var random [3]byte
+	rand.Read(random[:]) // never fails (crypto/rand)
+	return now.UTC().Format("20060102T150405Z") + "-" + hex.EncodeToString(random[:])
+}
+
+// Run verifies the data set as the workload asks (benchpin.verify), runs the workload on it, and writes the run folder: the record
+// and the raw step times. The record is returned, and written, whenever the run began: with the error of a run that failed or was
+// interrupted it is marked incomplete. The error wraps *manifest.MismatchError where the data set is not what its manifest says, and
+// ErrThreshold where the run is complete and its figures are below the workload's thresholds.
+func Run(ctx context.Context, o RunOptions) (*record.Record, error) {
+	r, err := newRun(ctx, &o)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	if r.w.Benchpin.Verify == workload.VerifyBefore {
+		if err := r.verify(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return r.run(ctx)
+}
+
+// run is the state of one run.
+type run struct {
+	*RunOptions
+	w        *workload.Workload
+	manifest *manifest.Manifest
+	files    *pinnedFiles
+	plan     *bench.Plan
+	data     *store.Folder
+	// known are the identities of the files when they were verified, by number of the training file; nil when nothing was.
+	known    []store.Info
+	verified record.Verification
+}
+
+func newRun(ctx context.Context, o *RunOptions) (*run, error) {
+	r := &run{RunOptions: o, w: o.Workload.Workload}
+	if o.ID == "" {
+		o.ID = NewID(time.Now())
+	}
+	if o.Checkpoints == "" {
+		o.Checkpoints = r.w.Checkpoint.CheckpointFolder
+	}
+	if err := freshFolder(o.Out); err != nil {
+		return nil, err
+	}
+	m, err := manifest.Open(o.Manifest)
+	if err != nil {
+		return nil, fmt.Errorf("%w; \"benchpin data generate\" makes a data set and its manifest", err)
+	}
+	r.manifest = m
+	if r.files, err = openFiles(ctx, m); err != nil {
+		r.close()
+		return nil, fmt.Errorf("%s: %w", o.Manifest, err)
+	}
+	if r.plan, err = bench.NewPlan(r.w, r.files); err != nil {
+		r.close()
+		return nil, err
+	}
+	if r.data, err = store.NewFolder(o.Data, store.FolderOptions{}); err != nil {
+		r.close()
+		return nil, err
+	}
+	r.verified = record.Verification{Class: record.HostOnly, Mode: r.w.Benchpin.Verify}
+	return r, nil
+}
+
+func (r *run) close() {
+	r.manifest.Close()
+	if r.data != nil {
+		r.data.Close()
+	}
+}
+
+// freshFolder refuses a run folder that holds a result already.
+func freshFolder(dir string) error {
+	if dir == "" {
+		return errors.New("run: expected a run folder for the result")
+	}
+	for _, name := range []string{RecordName, StepsName} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return fmt.Errorf("run folder %s holds %s already; choose another folder, results are never overwritten", dir, name)
+		} else if !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("run folder: %w", err)
+		}
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("make the run folder: %w", err)
+	}
+	return nil
+}
+
+// verify compares the data set with its manifest without leaving more of it in the page cache than was there.
+func (r *run) verify(ctx context.Context) error {
+	uncached, err := store.NewFolder(r.Data, store.FolderOptions{Uncached: true})
+	if err != nil {
+		return err
+	}
+	defer uncached.Close()
+	h := r.manifest.Header()
+	r.stage("verify   %d files, %s, against %s", h.Count, gigabytes(h.Bytes), h.Root)
+	r.verified.ResidentBefore = r.resident()
+	known := make([]store.Info, r.files.Files())
+	start := time.Now()
+	report, err := manifest.Verify(ctx, r.manifest, uncached, manifest.VerifyOptions{
+		Workers: r.Workers,
+		Each: func(index int64, _ manifest.Entry, info store.Info) {
+			if i := r.files.byEntry[index]; i >= 0 {
+				info.Path = "" // the plan knows it; a million paths need not be kept twice
+				known[i] = info
+			}
+		},
+		Progress: func(files, bytes int64) { r.progress("verify", files, h.Count, bytes, h.Bytes) },
+	})
+	if err != nil {
+		return fmt.Errorf("verify the data set: %w", err)
+	}
+	r.verified.Seconds = time.Since(start).Seconds()
+	r.verified.Files, r.verified.Bytes = record.Int(report.Files), record.Int(report.Bytes)
+	r.verified.ResidentAfter = r.resident()
+	r.known = known
+	r.stage("verified %s in %.1f s", gigabytes(report.Bytes), r.verified.Seconds)
+	return nil
+}
+
+// resident returns how many bytes of the training files are in the page cache, or nil where the host does not tell.
+func (r *run) resident() *record.Int {
+	var sum record.Int
+	for _, name := range r.files.paths {
+		n, err := r.data.Resident(name)
+		if err != nil {
+			return nil
+		}
+		sum += record.Int(n)
+	}
+	return &sum
+}
+
+// evict drops the training files from the page cache.
+func (r *run) evict(ctx context.Context) error {
+	for _, name := range r.files.paths {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := r.data.Evict(name); err != nil {
+			return fmt.Errorf("drop the data set from the page cache: %w", err)
+		}
+	}
+	return nil
+}
+
+func (r *run) identity(i int) (store.Info, bool) {
+	if r.known == nil {
+		return store.Info{}, false
+	}
+	return r.known[i], true
+}
+
+// run carries out the plan and writes the record.
+func (r *run) run(ctx context.Context) (*record.Record, error) {
+	saves, err := store.NewFolder(r.Checkpoints, store.FolderOptions{Sync: r.w.Checkpoint.Fsync})
+	if err != nil {
+		return nil, err
+	}
+	defer saves.Close()
+	asked := environment.Request{Data: r.Data, Results: r.Out, Redact: r.Redact}
+	if r.plan.Checkpoints > 0 {
+		asked.Checkpoints = r.Checkpoints
+	}
+	env := environment.Collect(ctx, asked)
+	steps, err := os.OpenFile(filepath.Join(r.Out, StepsName), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("step times: %w", err)
+	}
+	defer steps.Close()
+	r.stage("run      %d epochs x %d steps x %d accelerators, batch %d, %s to read", r.plan.Epochs, r.plan.StepsPerEpoch,
+		r.plan.Accelerators, r.plan.BatchSize, gigabytes(int64(r.plan.BytesTotal)))
+
+	result, err := bench.Run(ctx, bench.Options{
+		Plan: r.plan, Dataset: r.files, Data: r.data, Checkpoints: saves, CheckpointsDurable: r.w.Checkpoint.Fsync,
+		Steps: steps, Identity: r.identity, Evict: r.evict,
+		Progress: func(p bench.Progress) {
+			done := int64(p.Epoch-1)*p.Steps + p.Step
+			r.progress(fmt.Sprintf("epoch %d/%d", p.Epoch, p.Epochs), done, int64(p.Epochs)*p.Steps, p.Bytes, p.BytesTotal)
+		},
+	})
+	if result == nil {
+		return nil, err
+	}
+	if err == nil && r.w.Benchpin.Verify == workload.VerifyAfter {
+		if err = r.verify(ctx); err != nil {
+			result.Complete, result.Reason = false, err.Error()
+		}
+	}
+	rec := r.record(result, env)
+	if serr := steps.Sync(); serr != nil {
+		return nil, errors.Join(err, fmt.Errorf("step times: %w", serr))
+	}
+	if werr := r.write(rec); werr != nil {
+		return nil, errors.Join(err, werr)
+	}
+	if err != nil {
+		return rec, fmt.Errorf("%w (what there is stands in %s, marked incomplete)", err, r.Out)
+	}
+	if err := CheckThresholds(r.w, rec); err != nil {
+		return rec, err
+	}
+	return rec, nil
+}
+
+// record assembles the record of a run.
+func (r *run) record(result *bench.Result, env record.Environment) *record.Record {
+	h := r.manifest.Header()
+	r.verified.IdentityRechecked = record.Int(result.IdentityRechecked)
+	rec := &record.Record{
+		Schema: record.SchemaName, ID: r.ID, Status: record.StatusIncomplete, Reason: result.Reason,
+		Started: stamp(result.Started), Finished: stamp(result.Finished),
+		Tool: r.Tool,
+		Workload: record.Workload{
+			Name: r.Workload.Name, Digest: r.Workload.Digest.String(), Source: r.Workload.Source.String(),
+			Overrides: r.Workload.Overrides, Canonical: r.Workload.Canonical,
+		},
+		Dataset: record.Dataset{
+			Class: record.Recomputable, Root: h.Root.String(), Manifest: r.manifest.Digest().String(),
+			Files: record.Int(h.Count), Bytes: record.Int(h.Bytes), Generated: h.Recipe != nil, Seed: r.files.seed,
+			Verification: r.verified,
+		},
+		Plan: r.plan.Plan, Transcript: result.Transcript, Checkpoints: result.Checkpoints, Environment: env, Metrics: result.Metrics,
+	}
+	if result.Complete {
+		rec.Status, rec.Reason = record.StatusComplete, ""
+	}
+	return rec
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// write checks the record, adds the files beside it, and writes it to the run folder.
+func (r *run) write(rec *record.Record) error {
+	f, err := fileOf(r.Out, StepsName)
+	if err != nil {
+		return err
+	}
+	rec.Files = []record.File{f}
+	if problems := rec.Check(); len(problems) > 0 {
+		return fmt.Errorf("the record contradicts itself, so that it is not kept: %s (and %d more); this is a fault of benchpin", problems[0],
+			len(problems)-1)
+	}
+	b, err := rec.Canonical()
+	if err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	return writeFile(filepath.Join(r.Out, RecordName), b)
+}

@@ -1,0 +1,198 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/benchpin/benchpin/pkg/attest"
+	"github.com/benchpin/benchpin/pkg/attest/fault"
+	"github.com/benchpin/benchpin/pkg/bench"
+	"github.com/benchpin/benchpin/pkg/bench/stats"
+	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/benchpin/benchpin/pkg/workload"
+)
+
+// Verify checks an archive with the given public keys, offline: all that attest.VerifyArchive checks, and then everything in the
+// record that follows from the rest of the archive, by computing it again: plan, transcript, checkpoints, figures, and the digests of
+// some of the data set's files from its recipe. Every check is in the result, whether it passed or not. The error is
+// attest.VerifyArchive's; that a check failed is in Verification.Err. The caller closes the result.
+func Verify(ctx context.Context, dir string, keys []attest.PublicKey, p attest.Policy) (*attest.Verification, error) {
+	v, err := attest.VerifyArchive(ctx, dir, keys, p)
+	if err != nil {
+		return nil, err
+	}
+	if err := recompute(ctx, v); err != nil {
+		return nil, errors.Join(err, v.Close())
+	}
+	return v, nil
+}
+
+// The checks that recompute adds.
+const (
+	checkPlan        = "plan"
+	checkTranscript  = "transcript"
+	checkCheckpoints = "checkpoints"
+	checkFigures     = "figures"
+	checkRecipe      = "recipe"
+)
+
+// What the checks do not show, however well they pass.
+const (
+	limitPlan        = "that the storage could deliver it"
+	limitTranscript  = "that the samples were really read: the host says so"
+	limitCheckpoints = "that they reached the device, or are still there"
+	limitFigures     = "that the step times are true: they are class H"
+	limitRecipe      = "the files that were not generated again"
+)
+
+// recompute adds the checks that need the engine. Its error is ctx's; everything else is a check.
+func recompute(ctx context.Context, v *attest.Verification) error {
+	if v.Record == nil || v.Manifest == nil {
+		for _, name := range []string{checkPlan, checkTranscript, checkCheckpoints, checkFigures, checkRecipe} {
+			v.Add(attest.NewCheck(name, record.Recomputable, "computed again from the archive", "",
+				fault.New(fault.Unchecked, "", "the record or the manifest was refused").In(attest.TitleRecord)))
+		}
+		return nil
+	}
+	plan, files, f := planAgain(ctx, v)
+	v.Add(attest.NewCheck(checkPlan, record.Recomputable,
+		"files, steps, bytes and rates computed again from workload and manifest", limitPlan, faults(f)...))
+	if f == nil {
+		v.Add(attest.NewCheck(checkTranscript, record.Recomputable,
+			fmt.Sprintf("every rank's chain over %d samples computed again without the data: root %s", v.Record.Transcript.Entries,
+				v.Record.Transcript.Root), limitTranscript, faults(transcriptAgain(ctx, v.Record, plan, files))...))
+		v.Add(attest.NewCheck(checkCheckpoints, record.Recomputable,
+			fmt.Sprintf("names, sizes and digests of %d checkpoints computed again from the seed", len(v.Record.Checkpoints.Saves)),
+			limitCheckpoints, faults(checkpointsAgain(ctx, v.Record, plan))...))
+		v.Add(attest.NewCheck(checkFigures, record.HostOnly,
+			"every figure computed again, to the bit, from "+StepsName, limitFigures, faults(figuresAgain(ctx, v, plan))...))
+		n, total, fs := recipeAgain(ctx, v, files)
+		v.Add(attest.NewCheck(checkRecipe, record.Recomputable,
+			fmt.Sprintf("%d of %d files, chosen by the root, generated again from the recipe in memory and hashed", n, total), limitRecipe, fs...))
+	} else {
+		for _, name := range []string{checkTranscript, checkCheckpoints, checkFigures, checkRecipe} {
+			v.Add(attest.NewCheck(name, record.Recomputable, "computed again from the plan", "",
+				fault.New(fault.Unchecked, "", "the plan does not hold").In(attest.TitleRecord)))
+		}
+	}
+	return ctx.Err()
+}
+
+func faults(f *fault.Fault) []*fault.Fault {
+	if f == nil {
+		return nil
+	}
+	return []*fault.Fault{f}
+}
+
+// differs says that a part of the record is not what follows from the archive.
+func differs(field, detail string) *fault.Fault {
+	return fault.New(fault.Record, field, detail).In(attest.TitleRecord)
+}
+
+func planAgain(ctx context.Context, v *attest.Verification) (*bench.Plan, *pinnedFiles, *fault.Fault) {
+	w, err := workload.ParseCanonical(v.Record.Workload.Canonical)
+	if err != nil {
+		return nil, nil, fault.New(fault.Workload, "workload.canonical", err.Error()).In(attest.TitleRecord)
+	}
+	files, err := openFiles(ctx, v.Manifest)
+	if err != nil {
+		return nil, nil, fault.New(fault.Manifest, "", err.Error()).In(attest.TitleManifest)
+	}
+	plan, err := bench.NewPlan(w, files)
+	if err != nil {
+		return nil, nil, differs("plan", err.Error())
+	}
+	if !reflect.DeepEqual(plan.Plan, v.Record.Plan) {
+		return nil, nil, differs("plan", difference(plan.Plan, v.Record.Plan))
+	}
+	if mode := v.Record.Dataset.Verification.Mode; mode != w.Benchpin.Verify {
+		return nil, nil, differs("dataset.verification.mode", fmt.Sprintf("the workload asks for %q, found %q", w.Benchpin.Verify, mode))
+	}
+	return plan, files, nil
+}
+
+// difference names the first JSON field in which two documents differ.
+func difference(expected, found any) string {
+	a, _ := json.Marshal(expected)
+	b, _ := json.Marshal(found)
+	var x, y map[string]json.RawMessage
+	if json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil {
+		for _, m := range []map[string]json.RawMessage{x, y} {
+			for key := range m {
+				if !bytes.Equal(x[key], y[key]) {
+					return fmt.Sprintf("%s: expected %s, found %s", key, orAbsent(x[key]), orAbsent(y[key]))
+				}
+			}
+		}
+	}
+	return "differs from what follows from workload and manifest"
+}
+
+func orAbsent(b json.RawMessage) string {
+	const most = 200
+	switch {
+	case b == nil:
+		return "nothing"
+	case len(b) > most:
+		return string(b[:most]) + "..."
+	default:
+		return string(b)
+	}
+}
+
+func transcriptAgain(ctx context.Context, r *record.Record, plan *bench.Plan, files *pinnedFiles) *fault.Fault {
+	expected, err := bench.Expected(ctx, plan.Schedule(), files)
+	if err != nil {
+		return fault.New(fault.Unchecked, "transcript", err.Error()).In(attest.TitleRecord)
+	}
+	if !reflect.DeepEqual(expected, r.Transcript) {
+		return differs("transcript", difference(expected, r.Transcript))
+	}
+	return nil
+}
+
+func checkpointsAgain(ctx context.Context, r *record.Record, plan *bench.Plan) *fault.Fault {
+	expected, err := bench.ExpectedCheckpoints(ctx, plan)
+	if err != nil {
+		return fault.New(fault.Unchecked, "checkpoints", err.Error()).In(attest.TitleRecord)
+	}
+	if len(expected) != len(r.Checkpoints.Saves) {
+		return differs("checkpoints.saves", fmt.Sprintf("expected %d, found %d", len(expected), len(r.Checkpoints.Saves)))
+	}
+	for i, found := range r.Checkpoints.Saves {
+		found.Seconds = expected[i].Seconds // how long it took does not follow from anything
+		if !reflect.DeepEqual(expected[i], found) {
+			return differs(fmt.Sprintf("checkpoints.saves[%d]", i), difference(expected[i], found))
+		}
+	}
+	return nil
+}
+
+func figuresAgain(ctx context.Context, v *attest.Verification, plan *bench.Plan) *fault.Fault {
+	steps := v.File(StepsName)
+	if steps == nil {
+		return fault.New(fault.Unchecked, "files", StepsName+" is not among the files, or was refused").In(attest.TitleRecord)
+	}
+	expected, err := stats.SummariseFile(ctx, steps, steps.Size, plan.Params(false))
+	if err != nil {
+		return fault.New(fault.RecordFile, "", err.Error()).In(StepsName)
+	}
+	// Compared as they are written, since a figure in DLIO's map has another Go type once it was read.
+	a, err := json.Marshal(expected)
+	if err != nil {
+		return differs("metrics", err.Error())
+	}
+	b, err := json.Marshal(v.Record.Metrics)
+	if err != nil {
+		return differs("metrics", err.Error())
+	}
+	if !bytes.Equal(a, b) {
+		return differs("metrics", difference(expected, v.Record.Metrics))
+	}
+	return nil
+}
