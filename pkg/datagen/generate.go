@@ -1,0 +1,344 @@
+package datagen
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"sync"
+
+	"github.com/zeebo/blake3"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/benchpin/benchpin/pkg/manifest"
+	"github.com/benchpin/benchpin/pkg/store"
+)
+
+// Progress says how far generating has come. Files and bytes that were there already count when they were compared.
+type Progress struct {
+	Files, AllFiles int64
+	Bytes, AllBytes int64
+}
+
+// Options are the choices of Generate. The zero value is good.
+type Options struct {
+	// Workers is how many files are made at once; below 1: the number of cores.
+	Workers int
+	// Manifest is the path of the manifest's header (NAME.json); "" writes none. It must not lie in the data folder.
+	Manifest string
+	// Progress, if not nil, is called after each piece of at most 1 MiB, never two calls at once.
+	Progress func(Progress)
+}
+
+const (
+	// pieceBytes is the memory of a worker, twice where it compares.
+	pieceBytes = 1 << 20
+	// window is how many files may be ahead of the oldest that is not done yet.
+	window = 4096
+)
+
+// Generate makes the data set of a recipe in st, with its manifest, and returns the manifest's header. It hashes while it
+// writes; nothing is read again.
+//
+// It may be cancelled or killed at any moment and called again: files that are there are made again in memory and
+// compared, and kept where they are equal. A folder in which generation began by this recipe (see Marker) is completed,
+// whatever state its files are in. In any other folder, only files of this very data set may be: anything else, by name,
+// by size or by content, is an error that matches ErrOccupied and names it, before anything was written.
+func Generate(ctx context.Context, st Store, r Recipe, o Options) (manifest.Header, error) {
+	if r.family == nil {
+		return manifest.Header{}, errors.New("generate: the recipe is empty; take one from FromWorkload or ParseRecipe")
+	}
+	if err := checkManifestPath(st, o.Manifest); err != nil {
+		return manifest.Header{}, err
+	}
+	unlock, err := prepareRoot(st)
+	if err != nil {
+		return manifest.Header{}, err
+	}
+	defer unlock()
+	have, err := inspect(ctx, st, r)
+	if err != nil {
+		return manifest.Header{}, err
+	}
+	g := &generator{st: st, r: r, o: o, have: have}
+	g.progress.AllFiles, g.progress.AllBytes = int64(r.Files()), r.TotalBytes()
+	if err := checkSpace(st, g.progress.AllBytes-have.bytes); err != nil {
+		return manifest.Header{}, err
+	}
+	if !have.marker && have.files > 0 && have.files < r.Files() {
+		// Before the first write, everything that is there must prove to be of this data set.
+		g.checking = true
+		if err := g.files(ctx, func(manifest.Entry) error { return nil }); err != nil {
+			return manifest.Header{}, err
+		}
+		g.checking, g.progress.Files, g.progress.Bytes = false, 0, 0
+	}
+	for _, name := range have.temporary {
+		if err := st.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return manifest.Header{}, err
+		}
+	}
+	if !have.marker && have.files < r.Files() {
+		if err := write(st, Marker, r.raw); err != nil {
+			return manifest.Header{}, err
+		}
+		g.mark = true
+	}
+	h, err := g.pin(ctx)
+	if err != nil {
+		return manifest.Header{}, err
+	}
+	if have.marker || g.mark {
+		if err := st.Remove(Marker); err != nil {
+			return manifest.Header{}, err
+		}
+	}
+	return h, nil
+}
+
+// prepareRoot makes the folder of a store that is one, and locks it.
+func prepareRoot(st Store) (unlock func(), err error) {
+	if s, ok := st.(rooted); ok {
+		if err := os.MkdirAll(s.Root(), 0o777); err != nil {
+			return nil, fmt.Errorf("make the data folder: %w", err)
+		}
+	}
+	return lock(st)
+}
+
+// generator is one call of Generate.
+type generator struct {
+	st   Store
+	r    Recipe
+	o    Options
+	have found
+	mark bool // the marker was written by this call
+
+	checking bool // files that are there are compared, and nothing is written
+
+	mu       sync.Mutex
+	progress Progress
+}
+
+// pin makes all files, and the manifest over them.
+func (g *generator) pin(ctx context.Context) (manifest.Header, error) {
+	meta := manifest.Meta{Layout: g.r.Layout(), Recipe: g.r.raw}
+	if g.o.Manifest == "" {
+		w := manifest.NewWriter(io.Discard, meta)
+		if err := g.files(ctx, w.Add); err != nil {
+			return manifest.Header{}, err
+		}
+		return w.Close()
+	}
+	f, err := manifest.Create(g.o.Manifest, meta)
+	if err != nil {
+		return manifest.Header{}, err
+	}
+	defer f.Abort()
+	if err := g.files(ctx, f.Add); err != nil {
+		return manifest.Header{}, err
+	}
+	return f.Commit()
+}
+
+// files makes all files with all workers, and calls add with their entries in the order of their paths.
+func (g *generator) files(ctx context.Context, add func(manifest.Entry) error) error {
+	type slot struct {
+		spec FileSpec
+		done chan manifest.Entry
+	}
+	workers := g.o.Workers
+	if workers < 1 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	jobs, order := make(chan slot), make(chan slot, window)
+	group.Go(func() error {
+		defer close(jobs)
+		defer close(order)
+		for k := range g.r.Files() {
+			s := slot{g.r.File(g.r.sorted(k)), make(chan manifest.Entry, 1)}
+			for _, to := range []chan slot{order, jobs} {
+				select {
+				case to <- s:
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			}
+		}
+		return nil
+	})
+	for range min(workers, g.r.Files()) {
+		group.Go(func() error {
+			w := g.newWorker()
+			for s := range jobs {
+				sum, err := w.file(ctx, s.spec)
+				if err != nil {
+					return err
+				}
+				g.report(1, 0)
+				s.done <- manifest.Entry{Path: s.spec.Path, Size: s.spec.Size, Digest: sum}
+			}
+			return nil
+		})
+	}
+	group.Go(func() error {
+		for s := range order {
+			select {
+			case e := <-s.done:
+				if err := add(e); err != nil {
+					return err
+				}
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+func (g *generator) report(files, n int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.progress.Files += files
+	g.progress.Bytes += n
+	if g.o.Progress != nil && !g.checking {
+		g.o.Progress(g.progress)
+	}
+}
+
+// worker makes one file at a time.
+type worker struct {
+	g      *generator
+	hash   *blake3.Hasher
+	buf    []byte
+	second []byte // for comparing; made when needed
+}
+
+func (g *generator) newWorker() *worker {
+	return &worker{g: g, hash: blake3.New(), buf: store.AlignedBuffer(pieceBytes)}
+}
+
+// file makes one file, or keeps it where it is what it should be, and returns its digest.
+func (w *worker) file(ctx context.Context, f FileSpec) ([32]byte, error) {
+	if w.g.have.files > 0 {
+		sum, err := w.compare(ctx, f)
+		if w.g.checking && errors.Is(err, fs.ErrNotExist) {
+			return sum, nil
+		}
+		replace := errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrOccupied) && w.g.have.marker
+		if !replace {
+			return sum, err
+		}
+	}
+	return w.create(ctx, f)
+}
+
+func (w *worker) create(ctx context.Context, f FileSpec) (sum [32]byte, err error) {
+	out, err := w.g.st.Create(f.Path, f.Size)
+	if err != nil {
+		return sum, err
+	}
+	defer func() {
+		if aerr := out.Abort(); err == nil {
+			err = aerr
+		}
+	}()
+	if sum, err = w.produce(ctx, f, out); err != nil {
+		return sum, fmt.Errorf("generate %s: %w", f.Path, err)
+	}
+	return sum, out.Commit()
+}
+
+// produce writes the bytes of a file to out and returns their digest.
+func (w *worker) produce(ctx context.Context, f FileSpec, out io.Writer) (sum [32]byte, err error) {
+	w.hash.Reset()
+	sink := &sink{ctx: ctx, w: w, out: out}
+	if err := w.g.r.format.Write(sink, f.Layout, w.g.r.content(f), w.buf); err != nil {
+		// What was counted will be made again, or never.
+		w.g.report(0, -sink.n)
+		return sum, err
+	}
+	w.hash.Sum(sum[:0])
+	return sum, nil
+}
+
+// sink hashes and counts what goes to out.
+type sink struct {
+	ctx context.Context
+	w   *worker
+	out io.Writer
+	n   int64
+}
+
+func (s *sink) Write(p []byte) (int, error) {
+	if s.ctx.Err() != nil {
+		return 0, context.Cause(s.ctx)
+	}
+	n, err := s.out.Write(p)
+	_, _ = s.w.hash.Write(p[:n])
+	s.n += int64(n)
+	s.w.g.report(0, int64(n))
+	return n, err
+}
+
+// compare makes a file's bytes and compares them with those in the store. The error matches ErrOccupied where they differ,
+// and fs.ErrNotExist where there is no such file.
+func (w *worker) compare(ctx context.Context, f FileSpec) (sum [32]byte, err error) {
+	file, err := w.g.st.Open(f.Path)
+	if err != nil {
+		return sum, err
+	}
+	defer func() {
+		if cerr := file.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	info, err := file.Info()
+	if err != nil {
+		return sum, err
+	}
+	if info.Size != f.Size {
+		return sum, occupied([]string{fmt.Sprintf("%s (expected %d bytes, found %d)", f.Path, f.Size, info.Size)}, 1)
+	}
+	if w.second == nil {
+		w.second = store.AlignedBuffer(pieceBytes)
+	}
+	return w.produce(ctx, f, &comparer{file: file, path: f.Path, buf: w.second})
+}
+
+// comparer compares what is written to it with a file.
+type comparer struct {
+	file io.ReaderAt
+	path string
+	off  int64
+	buf  []byte
+}
+
+func (c *comparer) Write(p []byte) (int, error) {
+	for done := 0; done < len(p); {
+		q := p[done:min(len(p), done+len(c.buf))]
+		n, err := c.file.ReadAt(c.buf[:len(q)], c.off)
+		if n < len(q) {
+			if err == nil || errors.Is(err, io.EOF) {
+				err = occupied([]string{fmt.Sprintf("%s (it ends at byte %d)", c.path, c.off+int64(n))}, 1)
+			}
+			return done, err
+		}
+		if !bytes.Equal(c.buf[:len(q)], q) {
+			i := 0
+			for c.buf[i] == q[i] {
+				i++
+			}
+			return done, occupied([]string{fmt.Sprintf("%s (its byte %d is not what the recipe makes)", c.path, c.off+int64(i))}, 1)
+		}
+		done += n
+		c.off += int64(n)
+	}
+	return len(p), nil
+}

@@ -1,0 +1,254 @@
+package datagen
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/benchpin/benchpin/pkg/manifest"
+	"github.com/benchpin/benchpin/pkg/workload"
+)
+
+// parse resolves a workload whose section "dataset" holds the given lines.
+func parse(t testing.TB, seed uint64, dataset ...string) (Recipe, error) {
+	t.Helper()
+	text := "model: {name: test}\nframework: pytorch\ndataset:\n  data_folder: data\n  " + strings.Join(dataset, "\n  ") +
+		fmt.Sprintf("\nbenchpin:\n  seed: %d\n", seed)
+	w, err := workload.Load(workload.Source{Name: "test.yaml", Data: []byte(text)}, workload.Options{})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return FromWorkload(w.Workload)
+}
+
+func recipe(t testing.TB, seed uint64, dataset ...string) Recipe {
+	t.Helper()
+	r, err := parse(t, seed, dataset...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestDLIOTrees compares names, folders and sizes with what DLIO wrote from the same section.
+func TestDLIOTrees(t *testing.T) {
+	for tree, dataset := range map[string][]string{
+		"gen_npy":       {"format: npy", "num_files_train: 12", "record_length_bytes: 16777216"},
+		"gen_npz_100k":  {"format: npz", "num_files_train: 2000", "record_length_bytes: 102400", "num_subfolders_train: 4"},
+		"gen_npz_dims":  {"format: npz", "num_files_train: 8", "record_dims: [64, 64, 16]", "record_element_type: float32"},
+		"gen_npz_multi": {"format: npz", "num_files_train: 16", "num_samples_per_file: 8", "record_length_bytes: 1048576"},
+	} {
+		r := recipe(t, 1, dataset...)
+		ours := make(map[string]int64)
+		for i := range r.Files() {
+			f := r.File(i)
+			ours[f.Path] = f.Size
+		}
+		file, err := os.Open(filepath.Join("testdata/dlio", tree+".txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		lines := 0
+		for sc := bufio.NewScanner(file); sc.Scan(); lines++ {
+			var size int64
+			var path string
+			if _, err := fmt.Sscan(sc.Text(), &size, &path); err != nil {
+				t.Fatalf("%s: line %q: %v", tree, sc.Text(), err)
+			}
+			if ours[path] != size {
+				t.Errorf("%s: %s has %d bytes, DLIO wrote %d", tree, path, ours[path], size)
+			}
+		}
+		if lines < 8 || len(ours) < lines {
+			t.Errorf("%s: %d lines compared with %d files", tree, lines, len(ours))
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	r := recipe(t, 1, "format: npz", "num_files_train: 168", "num_files_eval: 11", "num_subfolders_eval: 10", "record_length_bytes: 100",
+		"file_prefix: case", "num_subfolders_train: 1")
+	for i, want := range map[int]string{
+		0: "train/case_000_of_168.npz", 167: "train/case_167_of_168.npz",
+		168: "valid/00/case_00_of_11.npz", 175: "valid/07/case_07_of_11.npz", 178: "valid/00/case_10_of_11.npz",
+	} {
+		if got := r.File(i).Path; got != want {
+			t.Errorf("file %d is %s, want %s", i, got, want)
+		}
+	}
+}
+
+// Paths in the order of sorted are strictly ascending, and are all the files.
+func TestSortedOrder(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		n, m := rapid.IntRange(0, 130).Draw(rt, "train"), rapid.IntRange(1, 130).Draw(rt, "eval")
+		s, u := rapid.IntRange(0, 140).Draw(rt, "train folders"), rapid.IntRange(0, 140).Draw(rt, "eval folders")
+		r := recipe(t, 1, "format: npy", "record_length_bytes: 100", fmt.Sprintf("num_files_train: %d", n), fmt.Sprintf("num_files_eval: %d", m),
+			fmt.Sprintf("num_subfolders_train: %d", s), fmt.Sprintf("num_subfolders_eval: %d", u))
+		var sorted, all []string
+		for k := range r.Files() {
+			sorted, all = append(sorted, r.File(r.sorted(k)).Path), append(all, r.File(k).Path)
+		}
+		slices.Sort(all)
+		if !slices.Equal(sorted, all) {
+			rt.Fatalf("order of paths:\n%v\nwant\n%v", sorted, all)
+		}
+	})
+}
+
+// TestSpread holds the sizes to the mean and the standard deviation that the workload asks for.
+func TestSpread(t *testing.T) {
+	for _, files := range []int{168, 42000} {
+		r := recipe(t, 1, "format: npz", fmt.Sprintf("num_files_train: %d", files), "record_length_bytes: 146600628",
+			"record_length_bytes_stdev: 68341808")
+		const mean, stdev = 146600628.0, 68341808.0
+		var sum, sq, sides float64
+		distinct, squares := make(map[int]bool), 0
+		for i := range files {
+			l := r.File(i).Layout
+			n := float64(l.SampleBytes())
+			sum += n
+			sq += (n - mean) * (n - mean)
+			sides += float64(l.Dims[0] + l.Dims[1])
+			distinct[l.Dims[0]] = true
+			if l.Dims[0] == l.Dims[1] {
+				squares++
+			}
+		}
+		n := float64(files)
+		if got, e := sum/n, 4*stdev/math.Sqrt(n); math.Abs(got-mean) > e {
+			t.Errorf("%d files: mean %.0f, asked for %.0f ± %.0f", files, got, mean, e)
+		}
+		// The product's kurtosis is below 4; the error of a standard deviation is about stdev √((k-1)/4n).
+		if got, e := math.Sqrt(sq/n), 4*stdev*math.Sqrt(3/(4*n)); math.Abs(got-stdev) > e {
+			t.Errorf("%d files: standard deviation %.0f, asked for %.0f ± %.0f", files, got, stdev, e)
+		}
+		if got := sides / (2 * n); math.Abs(got-math.Sqrt(mean)) > 4*3900/math.Sqrt(2*n) {
+			t.Errorf("%d files: mean side %.0f", files, got)
+		}
+		if squares > 10 { // sides are drawn independently: about 3 of 42,000 are equal by chance
+			t.Errorf("%d of %d files are square", squares, files)
+		}
+		if len(distinct) < files/2 && files < 1000 {
+			t.Errorf("%d files have %d different heights", files, len(distinct))
+		}
+	}
+}
+
+func TestSquares(t *testing.T) {
+	for length, side := range map[string]int{"146600628": 12107, "114660.07": 338, "2500": 50, "2048": 45, "1": 1, "671088640": 25905} {
+		r := recipe(t, 1, "format: npz", "num_files_train: 1", "record_length_bytes: "+length)
+		if got := r.File(0).Layout.Dims; !slices.Equal(got, []int{side, side}) {
+			t.Errorf("record length %s: %v, want %d x %d", length, got, side, side)
+		}
+	}
+}
+
+// Sizes and contents of files depend on their number and the seed, not on how many there are.
+func TestCountsDoNotShift(t *testing.T) {
+	shape := []string{"format: npy", "record_length_bytes: 100000", "record_length_bytes_stdev: 30000"}
+	a := recipe(t, 1, append(shape, "num_files_train: 5", "num_files_eval: 5")...)
+	b := recipe(t, 1, append(shape, "num_files_train: 50", "num_files_eval: 7")...)
+	for i := range 5 {
+		x, y, v, w := a.File(i), b.File(i), a.File(5+i), b.File(50+i)
+		if x.Size != y.Size || x.stream != y.stream || v.Size != w.Size || v.stream != w.stream {
+			t.Errorf("file %d: %+v and %+v, %+v and %+v", i, x, y, v, w)
+		}
+		if x.stream == v.stream || x.Size == v.Size {
+			t.Errorf("training file %d and validation file %d are alike: %+v, %+v", i, i, x, v)
+		}
+	}
+}
+
+func TestRecipeRoundTrip(t *testing.T) {
+	for _, r := range []Recipe{
+		recipe(t, math.MaxUint64, "format: npz", "num_files_train: 168", "record_length_bytes: 114660.07", "record_length_bytes_stdev: 1e3", "file_prefix: \"<é&>\""),
+		recipe(t, 0, "format: npy", "num_files_train: 0", "num_files_eval: 3", "record_dims: [1, 2, 3]", "record_element_type: f4"),
+	} {
+		again, err := ParseRecipe(r.JSON())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(again.JSON()) != string(r.JSON()) || again.File(0).Path != r.File(0).Path || again.TotalBytes() != r.TotalBytes() {
+			t.Errorf("%s became %s", r.JSON(), again.JSON())
+		}
+		// The manifest's header must take it.
+		w := manifest.NewWriter(discard{}, manifest.Meta{Layout: r.Layout(), Recipe: r.JSON()})
+		if err := w.Add(manifest.Entry{Path: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Close(); err != nil && !strings.Contains(err.Error(), "layout") { // one entry is not all files
+			t.Error(err)
+		}
+	}
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+func TestParseRecipeIsStrict(t *testing.T) {
+	good := string(recipe(t, 7, "format: npz", "num_files_train: 3", "record_length_bytes: 100").JSON())
+	for name, change := range map[string][2]string{
+		"a space":          {`"seed":"7"`, `"seed": "7"`},
+		"an unknown field": {`{"generator"`, `{"x":1,"generator"`},
+		"a field twice":    {`"seed":"7"`, `"seed":"7","seed":"7"`},
+		"another case":     {`"seed"`, `"Seed"`},
+		"another version":  {`"version":1`, `"version":2`},
+		"another maker":    {`benchpin/datagen`, `benchpin/datagem`},
+		"a plus":           {`"seed":"7"`, `"seed":"+7"`},
+		"a big seed":       {`"seed":"7"`, `"seed":"18446744073709551616"`},
+		"no files":         {`"files":3`, `"files":0`},
+		"negative files":   {`"files":3`, `"files":-3`},
+		"one subfolder":    {`"subfolders":0`, `"subfolders":1`},
+		"no format":        {`"npz"`, `"npx"`},
+		"no dtype":         {`"uint8"`, `"uint9"`},
+		"an alias":         {`"uint8"`, `"u1"`},
+		"a float":          {`:100,`, `:1e2,`},
+		"a negative":       {`:100,`, `:-100,`},
+		"null dims":        {`"record_dims":[]`, `"record_dims":null`},
+		"zero dims":        {`"record_dims":[]`, `"record_dims":[0]`},
+		"a slash":          {`"img"`, `"../img"`},
+		"a control":        {`"img"`, `"\n"`},
+		"no samples":       {`"samples_per_file":1`, `"samples_per_file":0`},
+		"trailing data":    {`}}`, `}} `},
+	} {
+		bad := strings.Replace(good, change[0], change[1], 1)
+		if bad == good {
+			t.Fatalf("%s: nothing was changed in %s", name, good)
+		}
+		if r, err := ParseRecipe(json.RawMessage(bad)); err == nil {
+			t.Errorf("%s was accepted: %s as %s", name, bad, r.JSON())
+		}
+	}
+}
+
+func TestRefusedWorkloads(t *testing.T) {
+	for _, c := range []struct {
+		want    string
+		dataset []string
+	}{
+		{"there are: npy, npz", []string{"format: hdf5", "num_files_train: 3"}},
+		{"nothing to generate", []string{"format: npz", "num_files_train: 0"}},
+		{"2^62 bytes", []string{"format: npz", "record_dims: [2147483648, 2147483648, 4]"}},
+	} {
+		if _, err := parse(t, 1, c.dataset...); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: error %v, want one with %q", c.dataset, err, c.want)
+		}
+	}
+	// The workload's own check stands before this one.
+	w := &workload.Workload{Dataset: workload.Dataset{Format: "npz", RecordDims: []int{3, 4}, RecordLengthBytesStdev: 5,
+		NumFilesTrain: 1, NumSamplesPerFile: 1, RecordElementType: "uint8", FilePrefix: "img"}}
+	if _, err := FromWorkload(w); err == nil || !strings.Contains(err.Error(), "dataset.record_dims [3 4]") {
+		t.Errorf("dimensions and a spread gave %v", err)
+	}
+}
