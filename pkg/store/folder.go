@@ -186,6 +186,9 @@ func (f *Folder) irregular(name string, mode uint32) error {
 
 // wrap adds what was done to which file to an error of the operating system.
 func (f *Folder) wrap(op, name string, err error) error {
+	if err == nil {
+		return nil // without building the path: this is on the way of every read
+	}
 	return wrap(op, filepath.Join(f.root, name), err)
 }
 

@@ -37,6 +37,7 @@ type folderFile struct {
 	fd     int
 	direct atomic.Bool // reads bypass the page cache and must be aligned
 	size   int64       // when it was opened; bounds windows and nothing else
+	opened Info
 	blind  bool        // residency of this file is not shown to us
 	closed atomic.Bool
 }
@@ -63,7 +64,7 @@ func (f *Folder) Open(name string) (File, error) {
 		_ = unix.Close(fd)
 		return nil, err
 	}
-	ff := &folderFile{f: f, name: name, fd: fd, size: info.Size}
+	ff := &folderFile{f: f, name: name, fd: fd, size: info.Size, opened: info}
 	if f.opts.Uncached {
 		ff.direct.Store(direct)
 		ff.blind = !residencyShown(fd)
@@ -82,6 +83,9 @@ func (f *Folder) openError(name string, err error) error {
 	}
 	return err
 }
+
+// Opened describes the file as it was when it was opened, which costs no system call more: opening asked already.
+func (r *folderFile) Opened() Info { return r.opened }
 
 func (r *folderFile) Info() (Info, error) {
 	if r.closed.Load() {
