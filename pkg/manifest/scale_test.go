@@ -59,13 +59,14 @@ func (f oneByte) ReadAt(p []byte, off int64) (int, error) {
 	return 1, nil
 }
 
-func (m many) save(t testing.TB, path string) {
+func (m many) save(t testing.TB, path string, lines int64) {
 	t.Helper()
 	f, err := Create(path, Meta{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Abort()
+	f.w.lines = lines
 	for i := range m.n {
 		if m.tap != nil {
 			m.tap(i)
@@ -81,9 +82,9 @@ func (m many) save(t testing.TB, path string) {
 
 // TestMemory finds that live memory while writing, verifying and comparing does not grow with the number of files.
 func TestMemory(t *testing.T) {
-	small, large := 100_000, 270_000 // both more than one frame
+	small, large, lines := 15_000, 60_000, 5_000
 	if os.Getenv("BENCHPIN_LONG") == "1" {
-		large = 2_000_000
+		small, large, lines = 140_000, 2_000_000, MaxFrameEntries
 	}
 	dir := t.TempDir()
 	peaks := map[string]map[int]int64{"write": {}, "verify": {}, "diff": {}}
@@ -93,7 +94,7 @@ func TestMemory(t *testing.T) {
 		runtime.ReadMemStats(&base)
 		tap := func(what string) func(int) {
 			return func(i int) {
-				if i%70_000 != 69_999 {
+				if i%(lines+lines/2) != lines { // at the end of frames and in their middle
 					return
 				}
 				runtime.GC()
@@ -102,7 +103,7 @@ func TestMemory(t *testing.T) {
 			}
 		}
 		path := filepath.Join(dir, fmt.Sprint(n, ".json"))
-		many{n, tap("write")}.save(t, path)
+		many{n, tap("write")}.save(t, path, int64(lines))
 		m, err := Open(path)
 		if err != nil {
 			t.Fatal(err)
@@ -143,13 +144,13 @@ func BenchmarkMillion(b *testing.B) {
 			b.ReportMetric(float64(src.n)*float64(b.N)/b.Elapsed().Seconds(), "files/s")
 		})
 	}
-	src.save(b, path)
+	src.save(b, path, MaxFrameEntries)
 	m, err := Open(path)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer m.Close()
-	run("write", func() error { src.save(b, path); return nil })
+	run("write", func() error { src.save(b, path, MaxFrameEntries); return nil })
 	run("read", func() error { return m.Entries(context.Background(), func(Entry) error { return nil }) })
 	run("list", func() error { return src.List(context.Background(), func(store.Info) error { return nil }) })
 	run("verify", func() error { _, err := Verify(context.Background(), m, src, VerifyOptions{}); return err })
