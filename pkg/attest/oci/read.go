@@ -83,7 +83,7 @@ func Read(ctx context.Context, dir string) (*Layout, error) {
 	}
 	defer root.Close()
 	r := &reader{ctx: ctx, root: root, l: &Layout{}, blobs: map[string]*Blob{}, damaged: map[string]*fault.Fault{},
-		parts: map[string]string{}, used: map[string]bool{}}
+		names: map[string][]string{}, used: map[string]bool{}}
 	if err := r.read(); err != nil {
 		return nil, errors.Join(fmt.Errorf("read archive %s: %w", dir, err), r.l.Close())
 	}
@@ -97,7 +97,7 @@ type reader struct {
 
 	blobs   map[string]*Blob        // by hex SHA-256; content is what the name says
 	damaged map[string]*fault.Fault // by hex SHA-256 in the name; content is something else
-	parts   map[string]string       // by hex SHA-256: how messages call the blob
+	names   map[string][]string     // by hex SHA-256: how messages call the blob
 	used    map[string]bool         // named by the index or a manifest
 }
 

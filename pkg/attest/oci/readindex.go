@@ -30,30 +30,36 @@ func (r *reader) readIndex(raw []byte) {
 		return
 	}
 	archive := x.Manifests[0]
-	r.call(archive, "archive manifest")
-	r.readArchive(archive)
+	r.readArchive(archive, r.call(archive, "archive manifest"))
 	var referrers []descriptor
 	for i, d := range x.Manifests[1:] {
-		r.call(d, "bundle manifest")
 		field := "manifests[" + strconv.Itoa(i+1) + "]"
 		if d.Digest == x.Manifests[i].Digest {
 			r.fault(fault.New(fault.FileUnexpected, field, "the same manifest stands twice").In(indexName))
 			continue
 		}
-		announced := r.readReferrer(d, field, archive)
+		announced := r.readReferrer(d, r.call(d, "bundle manifest"), field, archive)
 		referrers = append(referrers, referrerEntry(r.sized(d), announced))
 	}
 	r.compare(layoutIndex(archiveEntry(r.sized(archive)), referrers), raw, indexName)
 }
 
-// call sets how messages name a blob.
-func (r *reader) call(d descriptor, what string) {
-	if _, named := r.parts[d.Digest.hex()]; !named {
-		r.parts[d.Digest.hex()] = what + " (" + d.file() + ")"
+// call adds a name under which messages speak of a blob. The same content may stand in several places.
+func (r *reader) call(d descriptor, name string) string {
+	if names := r.names[d.Digest.hex()]; !slices.Contains(names, name) {
+		r.names[d.Digest.hex()] = append(names, name)
 	}
+	return name + " (" + d.file() + ")"
 }
 
-func (r *reader) part(d descriptor) string { return r.parts[d.Digest.hex()] }
+// part is how messages call a blob: all its names and its file.
+func (r *reader) part(hex string) string {
+	file := blobsFolder + "/" + hex
+	if names := r.names[hex]; len(names) > 0 {
+		return strings.Join(names, " and ") + " (" + file + ")"
+	}
+	return file
+}
 
 // sized returns the digests of a blob that was read, or those that the descriptor declares.
 func (r *reader) sized(d descriptor) Digests {
@@ -78,10 +84,10 @@ func (r *reader) lookup(d descriptor, document, field string) *Blob {
 	r.used[d.Digest.hex()] = true
 	b := r.blobs[d.Digest.hex()]
 	if b == nil && r.damaged[d.Digest.hex()] == nil {
-		r.fault(fault.New(fault.FileMissing, "", "it is missing; "+document+" names it in "+field).In(r.part(d)))
+		r.fault(fault.New(fault.FileMissing, "", "it is missing; "+document+" names it in "+field).In(r.part(d.Digest.hex())))
 		// Every other document is what its digest says; of the index nobody knows whether it or the file is what changed.
 		if document == indexName {
-			r.fault(fault.New(fault.FileMissing, field, "it names content that is not there: "+r.part(d)).In(document))
+			r.fault(fault.New(fault.FileMissing, field, "it names content that is not there: "+r.part(d.Digest.hex())).In(document))
 		}
 	}
 	return b
@@ -101,12 +107,11 @@ func (r *reader) document(b *Blob, m *manifest, part string) ([]byte, bool) {
 	return raw, true
 }
 
-func (r *reader) readArchive(d descriptor) {
+func (r *reader) readArchive(d descriptor, part string) {
 	b := r.lookup(d, indexName, "manifests[0]")
 	if b == nil {
 		return
 	}
-	part := r.part(d)
 	var m manifest
 	raw, ok := r.document(b, &m, part)
 	if !ok {
@@ -122,9 +127,9 @@ func (r *reader) readArchive(d descriptor) {
 	for i, layer := range m.Layers {
 		title := layer.Annotations[annotationTitle]
 		titles = append(titles, title)
-		r.call(layer, title)
+		name := r.call(layer, title)
 		content := r.lookup(layer, part, "layers["+strconv.Itoa(i)+"]")
-		r.l.Layers = append(r.l.Layers, Layer{Title: title, MediaType: layer.MediaType, Part: title + " (" + layer.file() + ")", Blob: content})
+		r.l.Layers = append(r.l.Layers, Layer{Title: title, MediaType: layer.MediaType, Part: name, Blob: content})
 		again := describe(layer.MediaType, r.sized(layer))
 		again.Annotations = map[string]string{annotationTitle: title}
 		rebuilt = append(rebuilt, again)
@@ -144,12 +149,11 @@ func (r *reader) readEmpty(document string) {
 }
 
 // readReferrer reads one referrer and its bundle, and returns the predicate type that it announces.
-func (r *reader) readReferrer(d descriptor, field string, archive descriptor) string {
+func (r *reader) readReferrer(d descriptor, part, field string, archive descriptor) string {
 	b := r.lookup(d, indexName, field)
 	if b == nil {
 		return d.Annotations[annotationPredicate]
 	}
-	part := r.part(d)
 	var m manifest
 	raw, ok := r.document(b, &m, part)
 	if !ok {
@@ -160,10 +164,10 @@ func (r *reader) readReferrer(d descriptor, field string, archive descriptor) st
 		r.fault(fault.New(fault.FileUnexpected, "layers", fmt.Sprintf("expected one bundle, found %d layers", len(m.Layers))).In(part))
 		return announced
 	}
-	r.call(m.Layers[0], "bundle "+announced)
+	name := r.call(m.Layers[0], "bundle "+announced)
 	content := r.lookup(m.Layers[0], part, "layers[0]")
 	r.l.Bundles = append(r.l.Bundles,
-		Bundle{PredicateType: announced, Part: r.part(m.Layers[0]), Blob: content, manifest: b.Digests})
+		Bundle{PredicateType: announced, Part: name, Blob: content, manifest: b.Digests})
 	r.readEmpty(part)
 	r.compare(referrerManifest(r.sized(archive), r.sized(m.Layers[0]), announced), raw, part)
 	return announced
@@ -213,18 +217,12 @@ func (r *reader) refuse(err error, part string) {
 
 // finish reports damaged blobs under the name that the manifests gave them, and blobs that nothing names.
 func (r *reader) finish() {
-	name := func(hex string) string {
-		if part, named := r.parts[hex]; named {
-			return part
-		}
-		return blobsFolder + "/" + hex
-	}
 	for _, hex := range slices.Sorted(maps.Keys(r.damaged)) {
-		r.fault(r.damaged[hex].In(name(hex)))
+		r.fault(r.damaged[hex].In(r.part(hex)))
 	}
 	for _, hex := range slices.Sorted(maps.Keys(r.blobs)) {
 		if !r.used[hex] {
-			r.fault(fault.New(fault.FileUnexpected, "", "no readable manifest names this file").In(name(hex)))
+			r.fault(fault.New(fault.FileUnexpected, "", "no readable manifest names this file").In(r.part(hex)))
 		}
 	}
 }
