@@ -14,7 +14,7 @@ import (
 )
 
 func (a *app) dataCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "data", Short: "Generate, pin, verify and compare data sets", GroupID: groupParts, Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "data", Short: "Generate, pin, verify and compare data sets", GroupID: groupParts, Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(a.dataGenerateCommand(), a.dataPinCommand(), a.dataVerifyCommand(), a.dataDiffCommand())
 	return cmd
@@ -79,7 +79,7 @@ func (a *app) dataGenerateCommand() *cobra.Command {
 bytes on every machine. Standard output is the root of the manifest.
 
 An interrupted generation is resumed by the same command. A folder that holds anything else is refused.`,
-		Example: "  benchpin data generate quickstart --data ./qs --seed 42",
+		Example: "  benchpin data generate quickstart --data ./qs",
 		Args:    oneWorkload,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			resolved, err := a.load(cmd, &flags, args)
@@ -115,7 +115,7 @@ func (a *app) dataPinCommand() *cobra.Command {
 		Use:     "pin",
 		Short:   "Pin a data set as it is: hash every file and write the manifest",
 		Example: "  benchpin data pin --data ./qs --manifest ./pinned.json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := data.complete(nil); err != nil {
 				return err
@@ -146,7 +146,7 @@ func (a *app) dataVerifyCommand() *cobra.Command {
 		Long: `Compare every file of a data set with its manifest: all are hashed, none may be missing, changed, renamed or there in addition. The page
 cache is left no warmer than it was. Exit code 4 when anything differs; every difference is named.`,
 		Example: "  benchpin data verify --data ./qs",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := data.complete(nil); err != nil {
 				return err

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/benchpin/benchpin/pkg/attest"
 	"github.com/benchpin/benchpin/pkg/manifest"
@@ -74,11 +73,7 @@ func (a *app) report(err error) int {
 	if err == nil {
 		return code
 	}
-	text := err.Error()
-	if code == exitUsage && strings.HasPrefix(text, "unknown command") {
-		text += "; \"benchpin --help\" lists the commands"
-	}
-	fmt.Fprintf(a.stderr, "benchpin: %s\n", text)
+	fmt.Fprintf(a.stderr, "benchpin: %v\n", err)
 	return code
 }
 

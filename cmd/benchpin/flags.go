@@ -84,3 +84,23 @@ func exactly(names ...string) cobra.PositionalArgs {
 		return nil
 	}
 }
+
+// noArguments is cobra.NoArgs as an error of usage.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("expected no arguments, found %q (see %q)", args, cmd.CommandPath()+" --help")
+	}
+	return nil
+}
+
+// noCommand is the argument rule of commands that only hold other commands.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	err := usagef("unknown command %q for %q; %q lists the commands", args[0], cmd.CommandPath(), cmd.CommandPath()+" --help")
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		err = usagef("%w; did you mean %q?", err, near[0])
+	}
+	return err
+}

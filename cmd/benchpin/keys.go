@@ -16,7 +16,7 @@ import (
 const passwordVariable = "BENCHPIN_PASSWORD"
 
 func (a *app) keyCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "key", Short: "Make keys to sign and verify with", GroupID: groupParts, Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "key", Short: "Make keys to sign and verify with", GroupID: groupParts, Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(a.keyGenerateCommand())
 	return cmd
@@ -31,7 +31,7 @@ func (a *app) keyGenerateCommand() *cobra.Command {
 
 The password is asked for on the terminal, or taken from $BENCHPIN_PASSWORD (set to the empty text: a key without protection).`,
 		Example: "  BENCHPIN_PASSWORD=secret benchpin key generate --out ./auditor",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			k := attest.KeyKind(kind)
 			if k != attest.ECDSAP256 && k != attest.Ed25519 {

@@ -15,17 +15,24 @@ const module = "github.com/benchpin/benchpin/"
 // allowedImports is the list of docs/architecture.md: which packages of benchpin each package may import. A room calls only rooms on
 // floors below it; the ground floor calls none but the embedded schemas and workloads.
 var allowedImports = map[string][]string{
-	"schemas":         {},
-	"workloads":       {},
-	"pkg/store":       {},
-	"pkg/stream":      {},
-	"pkg/cluster":     {},
-	"pkg/record":      {"schemas"},
-	"pkg/workload":    {"schemas", "workloads"},
-	"pkg/manifest":    {"pkg/store"},
-	"pkg/format":      {"pkg/stream"},
-	"pkg/attest/oci":  {},
-	"pkg/attest":      {"pkg/attest/oci", "pkg/manifest", "pkg/record", "schemas"},
+	"schemas":      {},
+	"workloads":    {},
+	"pkg/store":    {},
+	"pkg/stream":   {},
+	"pkg/cluster":  {},
+	"pkg/record":   {"schemas"},
+	"pkg/workload": {"schemas", "workloads"},
+	"pkg/manifest": {"pkg/store"},
+	"pkg/format":   {"pkg/stream"},
+
+	"pkg/attest/fault":               {},
+	"pkg/attest/internal/limits":     {},
+	"pkg/attest/internal/strictjson": {"pkg/attest/fault", "pkg/attest/internal/limits"},
+	"pkg/attest/oci":                 {"pkg/attest/fault", "pkg/attest/internal/limits", "pkg/attest/internal/strictjson"},
+	"pkg/attest": {
+		"pkg/attest/fault", "pkg/attest/internal/limits", "pkg/attest/internal/strictjson", "pkg/attest/oci", "pkg/manifest", "pkg/record",
+	},
+
 	"pkg/environment": {"pkg/record"},
 	"pkg/report":      {"pkg/record"},
 	"pkg/datagen":     {"pkg/format", "pkg/manifest", "pkg/store", "pkg/stream", "pkg/workload"},
@@ -39,8 +46,8 @@ var allowedImports = map[string][]string{
 		"pkg/cluster", "pkg/format", "pkg/manifest", "pkg/record", "pkg/store", "pkg/stream", "pkg/workload",
 	},
 	"pkg/pipeline": {
-		"pkg/attest", "pkg/attest/oci", "pkg/bench", "pkg/bench/stats", "pkg/datagen", "pkg/environment", "pkg/format",
-		"pkg/manifest", "pkg/record", "pkg/report", "pkg/store", "pkg/workload",
+		"pkg/attest", "pkg/attest/fault", "pkg/bench", "pkg/bench/stats", "pkg/datagen", "pkg/environment", "pkg/format",
+		"pkg/manifest", "pkg/record", "pkg/store", "pkg/stream", "pkg/workload",
 	},
 	"cmd/benchpin": {
 		"pkg/attest", "pkg/attest/oci", "pkg/environment", "pkg/manifest", "pkg/pipeline", "pkg/record", "pkg/report", "pkg/store",

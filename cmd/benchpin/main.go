@@ -83,7 +83,7 @@ Every flag can be given as an environment variable: --set-up is BENCHPIN_SET_UP.
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       a.toolVersion(),
-		Args:          cobra.NoArgs,
+		Args:          noCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			return a.flagsFromEnvironment(cmd)

@@ -31,7 +31,7 @@ func (a *app) runCommand() *cobra.Command {
 Exit code 3: the run is complete and misses a threshold. 4: the data set is not what its manifest says, and nothing was run. 130:
 interrupted; what there is stands in the run folder, marked incomplete.`,
 		Example: `  benchpin data generate quickstart --data ./qs
-  benchpin run quickstart --data ./qs --out ./results`,
+  benchpin run quickstart --data ./qs --checkpoints ./checkpoints --out ./results`,
 		Args: oneWorkload,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if verify != "" {

@@ -25,7 +25,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Print version, commit, binary digest and the digests of all modules linked in",
 		Example: "  benchpin version --json",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			tool, err := environment.Tool(a.toolVersion(), commit)
 			if err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 func (a *app) workloadCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "workload", Short: "List, show and check workloads", GroupID: groupParts, Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "workload", Short: "List, show and check workloads", GroupID: groupParts, Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(a.workloadListCommand(), a.workloadShowCommand(), a.workloadCheckCommand())
 	return cmd
@@ -19,7 +19,7 @@ func (a *app) workloadListCommand() *cobra.Command {
 		Use:     "list",
 		Short:   "List the workloads that are built in",
 		Example: "  benchpin workload list",
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			names, err := workload.List()
 			if err != nil {

@@ -284,6 +284,8 @@ func (p *page) proof(r *record.Record) {
 		p.row("", "", "no transcript was finished")
 	case t.Root == t.Expected:
 		p.row("", "", "equal to the root that workload, recipe and plan demand, over "+plural(t.Entries, "sample"))
+	case r.Status == record.StatusIncomplete:
+		p.row("", "", "of what was read until the run ended, "+plural(t.Entries, "sample"))
 	default:
 		p.row("", "", p.paint(red, "DIFFERS")+" from what the plan expects, "+clean(t.Expected))
 	}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// exampleOrder is the order in which the examples of all commands build on each other's files.
+var exampleOrder = []string{
+	"version", "workload list", "workload show", "workload check", "plan", "key generate", "data generate", "data pin", "data verify",
+	"data diff", "run", "report", "attest", "pipeline", "verify",
+}
+
+// TestExamplesRun runs the example of every command's help, line by line, in one folder, as a shell would.
+func TestExamplesRun(t *testing.T) {
+	t.Chdir(t.TempDir())
+	root := newApp().rootCommand()
+	examples := map[string]string{}
+	collectExamples(t, root, examples)
+	for _, name := range exampleOrder {
+		example, ok := examples[name]
+		if !ok {
+			t.Errorf("there is no command %q with an example", name)
+		}
+		delete(examples, name)
+		for _, line := range strings.Split(example, "\n") {
+			runExample(t, strings.TrimSpace(line))
+		}
+	}
+	for name := range examples {
+		t.Errorf("the example of %q is not among those that are run", name)
+	}
+}
+
+// collectExamples finds the examples of all commands of ours below cmd; one without an example is an error.
+func collectExamples(t *testing.T, cmd *cobra.Command, into map[string]string) {
+	for _, sub := range cmd.Commands() {
+		switch {
+		case sub.Name() == "completion" || sub.Name() == "help":
+		case sub.HasSubCommands():
+			collectExamples(t, sub, into)
+		default:
+			name := strings.TrimPrefix(sub.CommandPath(), "benchpin ")
+			if sub.Example == "" {
+				t.Errorf("%q has no example in its help", name)
+			}
+			into[name] = sub.Example
+		}
+	}
+}
+
+// runExample carries out one line: NAME=VALUE words, then the program and its arguments.
+func runExample(t *testing.T, line string) {
+	t.Helper()
+	words := strings.Fields(line)
+	environment := map[string]string{}
+	for len(words) > 0 && strings.Contains(words[0], "=") {
+		name, value, _ := strings.Cut(words[0], "=")
+		environment[name], words = value, words[1:]
+	}
+	if len(words) == 0 || words[0] != "benchpin" {
+		t.Fatalf("example %q does not begin with benchpin", line)
+	}
+	// A folder that an earlier example made is made again by this one where results are never overwritten.
+	for i, word := range words {
+		if word == "--out" && i+1 < len(words) && words[1] == "run" {
+			if err := os.RemoveAll(filepath.Clean(words[i+1])); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if words[1] == "key" {
+		for _, old := range []string{"me.key", "me.pub"} {
+			if err := os.RemoveAll(old); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var stdout, stderr bytes.Buffer
+	a := newApp()
+	a.stdout, a.stderr, a.terminal, a.color = &stdout, &stderr, false, false
+	a.lookupenv = func(name string) (string, bool) {
+		value, ok := environment[name]
+		return value, ok
+	}
+	if code := a.run(context.Background(), words[1:]); code != exitDone {
+		t.Fatalf("example %q: exit code %d\n%s%s", line, code, stderr.String(), stdout.String())
+	}
+	if stdout.Len() == 0 && words[1] != "key" && words[1] != "data" {
+		t.Errorf("example %q printed nothing", line)
+	}
+}
