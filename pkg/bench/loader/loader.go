@@ -26,8 +26,8 @@ const AccountBytes = 40
 type Batch struct {
 	// Samples are in the order of the sampler.
 	Samples []Sample
-	// Open, Read and Decode are the time that the worker spent in opening files, in reading them, and in everything else that
-	// the format does; each summed over the batch.
+	// Open, Read and Decode are the time that the worker spent in opening and closing files, in reading them, and in everything
+	// else that the format does; each summed over the batch. Preprocessing and waiting for a buffer are in none of them.
 	Open, Read, Decode time.Duration
 }
 

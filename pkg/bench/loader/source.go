@@ -64,7 +64,11 @@ type worker struct {
 	src  *Source
 	rank int
 	file store.File
-	read time.Duration
+	// opened is when the file had been opened, last when the sample before was done; a look at the clock costs as much as some
+	// system calls, so each moment is looked at once.
+	opened, last time.Time
+	read         time.Duration
+	reads        int
 }
 
 func newWorker(ctx context.Context, src *Source, rank int) *worker {
@@ -76,7 +80,10 @@ func (w *worker) ReadAt(p []byte, off int64) (int, error) {
 	if w.ctx.Err() != nil {
 		return 0, context.Cause(w.ctx)
 	}
-	start := time.Now()
+	start := w.opened
+	if w.reads++; w.reads > 1 {
+		start = time.Now()
+	}
 	n, err := w.file.ReadAt(p, off)
 	w.read += time.Since(start)
 	return n, err
@@ -89,6 +96,7 @@ func (w *worker) fill(b *Batch, order Order, epoch int, first int64) error {
 	if err != nil {
 		return err
 	}
+	w.last = time.Now()
 	for i := range b.Samples {
 		s := &b.Samples[i]
 		pos := first + int64(i)
@@ -112,9 +120,11 @@ func (w *worker) fill(b *Batch, order Order, epoch int, first int64) error {
 			if buf, err = w.src.Buffers.Get(w.ctx); err != nil {
 				return err
 			}
+			w.last = time.Now()
 		}
 	}
 	w.src.Buffers.Put(buf)
+	b.Open += time.Since(w.last) // closing the last file
 	return nil
 }
 
@@ -138,7 +148,6 @@ func (w *worker) sample(b *Batch, s *Sample, buf []byte) error {
 	if w.ctx.Err() != nil {
 		return context.Cause(w.ctx)
 	}
-	start := time.Now()
 	name := w.src.Path(s.File)
 	f, err := w.src.Store.Open(name)
 	if err != nil {
@@ -148,8 +157,8 @@ func (w *worker) sample(b *Batch, s *Sample, buf []byte) error {
 		f.Close()
 		return err
 	}
-	opened := time.Now()
-	w.file, w.read = f, 0
+	w.opened = time.Now()
+	w.file, w.read, w.reads = f, 0, 0
 	got, err := w.src.Decoder.ReadSample(w, w.src.Size(s.File), int(s.Position), buf)
 	done := time.Now()
 	w.file = nil
@@ -160,17 +169,26 @@ func (w *worker) sample(b *Batch, s *Sample, buf []byte) error {
 		return fmt.Errorf("read sample %d of %s: %w", s.Position, name, err)
 	}
 	s.Logical, s.Asked = got.Logical, got.Asked
-	b.Open += opened.Sub(start)
+	b.Open += w.opened.Sub(w.last)
 	b.Read += w.read
-	b.Decode += done.Sub(opened) - w.read
+	b.Decode += done.Sub(w.opened) - w.read
+	w.last = done
 	return nil
 }
 
+// opened is what files of a store may have: their identity as it was found when they were opened, after the name was resolved.
+type opened interface{ Opened() store.Info }
+
 // check compares the open file with what is known of it: its size always, its whole identity where it was verified.
 func (w *worker) check(f store.File, name string, file int64) error {
-	info, err := f.Info()
-	if err != nil {
-		return fmt.Errorf("look at open file %s: %w", name, err)
+	var info store.Info
+	if o, ok := f.(opened); ok {
+		info = o.Opened()
+	} else {
+		var err error
+		if info, err = f.Info(); err != nil {
+			return fmt.Errorf("look at open file %s: %w", name, err)
+		}
 	}
 	if w.src.Identity != nil {
 		if want, ok := w.src.Identity(file); ok {
