@@ -163,6 +163,8 @@ func (r *Recipe) checkShape() error {
 	switch {
 	case r.doc.RecordDims == nil:
 		return errors.New("record_dims is missing; expected a list, [] for square samples")
+	case math.Signbit(l) || math.Signbit(s): // -0 would be a second way to write 0
+		return fmt.Errorf("record length %v ± %v; expected numbers of 0 or more", l, s)
 	case len(r.doc.RecordDims) > 0 && (l != 0 || s != 0):
 		return fmt.Errorf("record_dims beside a record length of %v ± %v; expected 0 ± 0", l, s)
 	case len(r.doc.RecordDims) > 0:

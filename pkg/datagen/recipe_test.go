@@ -215,6 +215,7 @@ func TestParseRecipeIsStrict(t *testing.T) {
 		"an alias":         {`"uint8"`, `"u1"`},
 		"a float":          {`:100,`, `:1e2,`},
 		"a negative":       {`:100,`, `:-100,`},
+		"minus zero":       {`stdev":0`, `stdev":-0`},
 		"null dims":        {`"record_dims":[]`, `"record_dims":null`},
 		"zero dims":        {`"record_dims":[]`, `"record_dims":[0]`},
 		"a slash":          {`"img"`, `"../img"`},
@@ -251,4 +252,24 @@ func TestRefusedWorkloads(t *testing.T) {
 	if _, err := FromWorkload(w); err == nil || !strings.Contains(err.Error(), "dataset.record_dims [3 4]") {
 		t.Errorf("dimensions and a spread gave %v", err)
 	}
+}
+
+// FuzzParseRecipe: whatever is accepted is canonical, and every file of it can be named and sized.
+func FuzzParseRecipe(f *testing.F) {
+	f.Add([]byte(recipe(f, 7, "format: npz", "num_files_train: 3", "record_length_bytes: 100.5", "record_length_bytes_stdev: 3").JSON()))
+	f.Add([]byte(recipe(f, 0, "format: npy", "num_files_eval: 3", "record_dims: [1, 2, 3]", "num_subfolders_eval: 2").JSON()))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		r, err := ParseRecipe(raw)
+		if err != nil {
+			return
+		}
+		if string(r.JSON()) != string(raw) {
+			t.Fatalf("%s was accepted as %s", raw, r.JSON())
+		}
+		for _, k := range []int{0, r.Files() / 2, r.Files() - 1} {
+			if s := r.File(r.sorted(k)); s.Size <= 0 || s.Path == "" || s.Layout.Check() != nil {
+				t.Fatalf("%s: file %d is %+v", raw, k, s)
+			}
+		}
+	})
 }
