@@ -26,6 +26,8 @@ const (
 	groupRows = 1 << 16
 	// chunkRows is the number of rows that reader and writer move at a time.
 	chunkRows = 1 << 10
+	// maxColumn bounds the bytes of one column of a row group: 8 a value, and as much again for page headers and rounding.
+	maxColumn = 16*groupRows + 1<<16
 )
 
 // Device is what the kernel counted as read from block devices for this process in one epoch.
@@ -130,10 +132,13 @@ type Reader struct {
 	devices []Device
 }
 
-// Open opens a file of steps of the given size in bytes. A file that somebody else made should have its digest checked first: a
-// crafted one can make the parquet library take memory out of proportion to the file's size.
+// Open opens a file of steps of the given size in bytes. Structures and sizes are checked before the parquet library sees them, but a
+// page crafted to decompress to very much more than it says is only noticed then: check the digest of a stranger's file first.
 func Open(f io.ReaderAt, size int64) (r *Reader, err error) {
 	defer guard(&err)
+	if err := checkFooter(f, size); err != nil {
+		return nil, err
+	}
 	pf, err := parquet.OpenFile(f, size, parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
@@ -145,7 +150,7 @@ func Open(f io.ReaderAt, size int64) (r *Reader, err error) {
 		return nil, fmt.Errorf("%w: columns are\n%s\nexpected\n%s", ErrFormat, got, want)
 	}
 	r = &Reader{f: pf, rows: pf.NumRows()}
-	if err := checkGroups(pf.Metadata(), size); err != nil {
+	if err := checkGroups(f, size, pf.Metadata()); err != nil {
 		return nil, err
 	}
 	text, ok := pf.Lookup(DeviceKey)
@@ -164,8 +169,9 @@ func Open(f io.ReaderAt, size int64) (r *Reader, err error) {
 
 // checkGroups holds the footer to what Writer writes, before any page is decoded: above all the codec and the sizes, which the library
 // would believe.
-func checkGroups(m *format.FileMetaData, size int64) error {
+func checkGroups(f io.ReaderAt, size int64, m *format.FileMetaData) error {
 	var rows int64
+	buf := make([]byte, maxHeader)
 	for i, g := range m.RowGroups {
 		if g.NumRows < 0 || g.NumRows > groupRows {
 			return fmt.Errorf("%w: row group %d has %d rows, expected at most %d", ErrFormat, i, g.NumRows, groupRows)
@@ -173,12 +179,13 @@ func checkGroups(m *format.FileMetaData, size int64) error {
 		rows += g.NumRows
 		for _, c := range g.Columns {
 			d := &c.MetaData
-			// 8 bytes a value, and as much again for page headers and rounding.
-			const most = 16*groupRows + 1<<16
-			if d.Codec != format.Zstd || d.NumValues != g.NumRows || d.TotalUncompressedSize < 0 || d.TotalUncompressedSize > most ||
-				d.TotalCompressedSize < 0 || d.TotalCompressedSize > size {
+			if d.Codec != format.Zstd || d.NumValues != g.NumRows || d.TotalUncompressedSize < 0 || d.TotalUncompressedSize > maxColumn ||
+				d.DataPageOffset < 4 || d.DataPageOffset > size || d.TotalCompressedSize < 0 || d.TotalCompressedSize > size-d.DataPageOffset {
 				return fmt.Errorf("%w: row group %d, column %v: codec %v, %d values, %d bytes for %d; expected zstd, %d values, at most %d bytes",
-					ErrFormat, i, d.PathInSchema, d.Codec, d.NumValues, d.TotalCompressedSize, d.TotalUncompressedSize, g.NumRows, most)
+					ErrFormat, i, d.PathInSchema, d.Codec, d.NumValues, d.TotalCompressedSize, d.TotalUncompressedSize, g.NumRows, maxColumn)
+			}
+			if err := checkPages(f, d.DataPageOffset, d.TotalCompressedSize, buf); err != nil {
+				return fmt.Errorf("row group %d, column %v: %w", i, d.PathInSchema, err)
 			}
 		}
 	}
