@@ -41,11 +41,16 @@ type run struct {
 // newRun writes a manifest of three files, real step times and the record that fits them into a folder.
 func newRun(t testing.TB, change func(*record.Record)) run {
 	t.Helper()
-	folder := t.TempDir()
-	header, err := manifest.Create(filepath.Join(folder, "m.json"), manifest.Meta{
+	return newRunOver(t, manifest.Meta{
 		Layout: &manifest.Layout{Format: "npz", SamplesPerFile: 1, DType: "uint8", Train: 2, Valid: 1},
 		Recipe: json.RawMessage(`{"generator":"benchpin/datagen","version":1,"seed":"18446744073709551615"}`),
-	})
+	}, change)
+}
+
+func newRunOver(t testing.TB, meta manifest.Meta, change func(*record.Record)) run {
+	t.Helper()
+	folder := t.TempDir()
+	header, err := manifest.Create(filepath.Join(folder, "m.json"), meta)
 	must(t, err)
 	for i, name := range []string{"train/img_1_of_2.npz", "train/img_2_of_2.npz", "valid/img_1_of_1.npz"} {
 		must(t, header.Add(manifest.Entry{Path: name, Size: 100, Digest: blake3.Sum256([]byte{byte(i)})}))

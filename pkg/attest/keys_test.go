@@ -186,3 +186,16 @@ func TestSaveKeyPair(t *testing.T) {
 		t.Errorf("wrong password must name the file: %v", err)
 	}
 }
+
+// publicECDSA returns a plain verification with the standard library, given a digest and a signature.
+func publicECDSA(t testing.TB, p attest.PublicKey) func(digest, sig []byte) bool {
+	t.Helper()
+	block, _ := pem.Decode(p.PEM())
+	key, err := x509.ParsePKIXPublicKey(block.Bytes)
+	must(t, err)
+	public, ok := key.(*ecdsa.PublicKey)
+	if !ok {
+		t.Fatalf("the key is a %T", key)
+	}
+	return func(digest, sig []byte) bool { return ecdsa.VerifyASN1(public, digest, sig) }
+}

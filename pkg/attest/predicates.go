@@ -22,6 +22,9 @@ const (
 	ProvenanceType = "https://slsa.dev/provenance/v1"
 )
 
+// ResultSchemaFile is the name of the JSON schema of ResultPredicate in package schemas.
+const ResultSchemaFile = "result-v1.schema.json"
+
 const (
 	buildType = "https://github.com/benchpin/benchpin/datagen/v1"
 	builderID = "https://github.com/benchpin/benchpin"
