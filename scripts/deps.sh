@@ -3,7 +3,7 @@
 # says what is missing where not. Tests whose peer is missing fail when CI is set and are skipped, saying so, elsewhere.
 set -u
 
-packages="python3-numpy b3sum qemu-user-static"
+packages="python3-numpy b3sum qemu-user-static openssl zstd"
 [ "${BENCHPIN_LONG:-}" = 1 ] && packages="$packages python3-torch"
 
 # A package counts as there when the file that the tests use is there, however it was installed.
@@ -11,7 +11,7 @@ present() {
 	case $1 in
 	python3-numpy) /usr/bin/python3 -c 'import numpy' 2>/dev/null || python3 -c 'import numpy' 2>/dev/null ;;
 	python3-torch) /usr/bin/python3 -c 'import torch' 2>/dev/null ;;
-	b3sum) command -v b3sum >/dev/null ;;
+	b3sum | openssl | zstd) command -v "$1" >/dev/null ;;
 	qemu-user-static) command -v qemu-aarch64-static >/dev/null ;;
 	esac
 }

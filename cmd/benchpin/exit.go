@@ -7,8 +7,12 @@ import (
 	"fmt"
 
 	"github.com/benchpin/benchpin/pkg/attest"
+	"github.com/benchpin/benchpin/pkg/attest/fault"
+	"github.com/benchpin/benchpin/pkg/bench"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/pipeline"
+	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/benchpin/benchpin/pkg/store"
 	"github.com/benchpin/benchpin/pkg/workload"
 )
 
@@ -48,6 +52,8 @@ func exitCode(err error) int {
 		usage    *usageError
 		wrong    *workload.Error
 		mismatch *manifest.MismatchError
+		class    manifest.Class
+		found    *fault.Fault
 	)
 	switch {
 	case err == nil:
@@ -58,7 +64,9 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case errors.As(err, &usage), errors.As(err, &wrong), errors.Is(err, attest.ErrNoKey):
 		return exitUsage
-	case errors.As(err, &mismatch), errors.Is(err, pipeline.ErrVerification):
+	case errors.As(err, &mismatch), errors.As(err, &class), errors.As(err, &found), errors.Is(err, pipeline.ErrVerification),
+		errors.Is(err, manifest.ErrUnstable), errors.Is(err, store.ErrIrregular), errors.Is(err, record.ErrNotRecord),
+		errors.Is(err, record.ErrNotCanonical), errors.Is(err, bench.ErrTranscript):
 		return exitVerify
 	case errors.Is(err, pipeline.ErrThreshold):
 		return exitThreshold

@@ -50,7 +50,7 @@ var allowedImports = map[string][]string{
 		"pkg/manifest", "pkg/record", "pkg/store", "pkg/stream", "pkg/workload",
 	},
 	"cmd/benchpin": {
-		"pkg/attest", "pkg/attest/oci", "pkg/environment", "pkg/manifest", "pkg/pipeline", "pkg/record", "pkg/report", "pkg/store",
+		"pkg/attest", "pkg/attest/fault", "pkg/attest/oci", "pkg/bench", "pkg/environment", "pkg/manifest", "pkg/pipeline", "pkg/record", "pkg/report", "pkg/store",
 		"pkg/workload", "workloads",
 	},
 }

@@ -1,15 +1,19 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/benchpin/benchpin/pkg/datagen"
 	"github.com/benchpin/benchpin/pkg/manifest"
+	"github.com/benchpin/benchpin/pkg/workload"
 )
 
 // recipeFiles is the training part of a data set that a recipe determines, whether it was generated yet or not.
@@ -25,8 +29,7 @@ type pinnedFiles struct {
 	paths       []string
 	sizes       []int64
 	sampleBytes func(i int) int64
-	// seed is that of the recipe, in decimal.
-	seed string
+	recipe      datagen.Recipe
 	// byEntry is the number of the file of a manifest entry, -1 for entries that are not for training.
 	byEntry []int32
 }
@@ -73,7 +76,7 @@ func openFiles(ctx context.Context, m *manifest.Manifest) (*pinnedFiles, error) 
 		return nil, fmt.Errorf("manifest: its recipe makes %d files, %d for training, and it lists %d and %d", recipe.Files(),
 			recipe.TrainFiles(), entries, len(files))
 	}
-	d := &pinnedFiles{byEntry: make([]int32, entries), sampleBytes: recipeFiles{recipe}.SampleBytes, seed: recipe.Seed()}
+	d := &pinnedFiles{byEntry: make([]int32, entries), sampleBytes: recipeFiles{recipe}.SampleBytes, recipe: recipe}
 	for i := range d.byEntry {
 		d.byEntry[i] = -1
 	}
@@ -86,4 +89,35 @@ func openFiles(ctx context.Context, m *manifest.Manifest) (*pinnedFiles, error) 
 		d.byEntry[f.entry] = int32(i)
 	}
 	return d, nil
+}
+
+// errOtherData is the error of a run on data that the workload does not describe.
+var errOtherData = errors.New("the data set is not the one that the workload describes")
+
+// suits checks that the data set is what the workload would generate, but for the number of files: a run may read fewer than there
+// are. Otherwise the record would describe other data than what was read.
+func (d *pinnedFiles) suits(w *workload.Workload) error {
+	wanted, err := datagen.FromWorkload(w)
+	if err != nil {
+		return err
+	}
+	var have, want map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(d.recipe.JSON(), &have), json.Unmarshal(wanted.JSON(), &want)); err != nil {
+		return fmt.Errorf("recipe: %w", err)
+	}
+	delete(have, "train")
+	delete(want, "train")
+	delete(have, "valid")
+	delete(want, "valid")
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if bytes.Equal(have[key], want[key]) {
+			continue
+		}
+		hint := "use the workload and overrides that it was generated with"
+		if key == "seed" {
+			hint = fmt.Sprintf("give --seed %s, or generate it again", d.recipe.Seed())
+		}
+		return fmt.Errorf("%w: its recipe has %s %s, the workload %s; %s", errOtherData, key, orAbsent(have[key]), orAbsent(want[key]), hint)
+	}
+	return nil
 }

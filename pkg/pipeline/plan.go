@@ -30,5 +30,8 @@ func Plan(ctx context.Context, w *workload.Workload, manifestPath string) (*benc
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", manifestPath, err)
 	}
+	if err := files.suits(w); err != nil {
+		return nil, fmt.Errorf("%s: %w", manifestPath, err)
+	}
 	return bench.NewPlan(w, files)
 }

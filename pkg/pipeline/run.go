@@ -102,6 +102,10 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 		r.close()
 		return nil, fmt.Errorf("%s: %w", o.Manifest, err)
 	}
+	if err := r.files.suits(r.w); err != nil {
+		r.close()
+		return nil, fmt.Errorf("%s: %w", o.Manifest, err)
+	}
 	if r.plan, err = bench.NewPlan(r.w, r.files); err != nil {
 		r.close()
 		return nil, err
@@ -271,7 +275,7 @@ func (r *run) record(result *bench.Result, env record.Environment) *record.Recor
 		},
 		Dataset: record.Dataset{
 			Class: record.Recomputable, Root: h.Root.String(), Manifest: r.manifest.Digest().String(),
-			Files: record.Int(h.Count), Bytes: record.Int(h.Bytes), Generated: h.Recipe != nil, Seed: r.files.seed,
+			Files: record.Int(h.Count), Bytes: record.Int(h.Bytes), Generated: h.Recipe != nil, Seed: r.files.recipe.Seed(),
 			Verification: r.verified,
 		},
 		Plan: r.plan.Plan, Transcript: result.Transcript, Checkpoints: result.Checkpoints, Environment: env, Metrics: result.Metrics,

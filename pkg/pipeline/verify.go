@@ -103,6 +103,9 @@ func planAgain(ctx context.Context, v *attest.Verification) (*bench.Plan, *pinne
 	if err != nil {
 		return nil, nil, fault.New(fault.Manifest, "", err.Error()).In(attest.TitleManifest)
 	}
+	if err := files.suits(w); err != nil {
+		return nil, nil, fault.New(fault.Manifest, "recipe", err.Error()).In(attest.TitleManifest)
+	}
 	plan, err := bench.NewPlan(w, files)
 	if err != nil {
 		return nil, nil, differs("plan", err.Error())
