@@ -23,8 +23,11 @@ test: deps lint ## everything that runs in minutes
 test-race: deps ## the same under the race detector
 	CGO_ENABLED=1 $(GO) test -race -timeout 45m ./...
 
-test-long: deps lint ## the slow suites as well: many bit flips, kills, other architectures, torch
-	BENCHPIN_LONG=1 CGO_ENABLED=1 $(GO) test -race -timeout 120m ./...
+# torch and DuckDB are asked in the slow suites only; DuckDB stands below build/peers.
+test-long: export BENCHPIN_LONG = 1
+test-long: export NODE_PATH = $(CURDIR)/build/peers/node_modules
+test-long: deps lint ## the slow suites as well: other architectures, huge files, torch, DuckDB; under the race detector
+	CGO_ENABLED=1 $(GO) test -race -timeout 120m ./...
 
 bench: ## speed and memory as ratios against references measured in the same run
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime 2s ./pkg/...

@@ -4,7 +4,17 @@
 set -u
 
 packages="python3-numpy b3sum qemu-user-static openssl zstd"
-[ "${BENCHPIN_LONG:-}" = 1 ] && packages="$packages python3-torch"
+[ "${BENCHPIN_LONG:-}" = 1 ] && packages="$packages python3-torch npm"
+
+# duckdb brings DuckDB from the npm registry; its version is pinned because the tests read its answers.
+duckdb() {
+	[ "${BENCHPIN_LONG:-}" = 1 ] || return 0
+	[ -d build/peers/node_modules/@duckdb/node-api ] && return 0
+	command -v npm >/dev/null || return 0
+	mkdir -p build/peers
+	npm install --silent --no-audit --no-fund --prefix build/peers @duckdb/node-api@1.4.4-r.1 >&2 ||
+		echo "deps: npm could not install DuckDB; the tests that ask it will say so" >&2
+}
 
 # A package counts as there when the file that the tests use is there, however it was installed.
 present() {
@@ -13,6 +23,7 @@ present() {
 	python3-torch) /usr/bin/python3 -c 'import torch' 2>/dev/null ;;
 	b3sum | openssl | zstd) command -v "$1" >/dev/null ;;
 	qemu-user-static) command -v qemu-aarch64-static >/dev/null ;;
+	npm) command -v npm >/dev/null ;;
 	esac
 }
 
@@ -20,7 +31,7 @@ missing=""
 for p in $packages; do
 	present "$p" || missing="$missing $p"
 done
-[ -z "$missing" ] && exit 0
+[ -z "$missing" ] && { duckdb; exit 0; }
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 	echo "deps: installing$missing" >&2
@@ -30,6 +41,7 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 		echo "deps: apt-get could not install$missing" >&2
 		exit 1
 	}
+	duckdb
 	exit 0
 fi
 echo "deps: missing:$missing" >&2
