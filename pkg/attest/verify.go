@@ -73,6 +73,9 @@ func (v *verifier) layout() error {
 			form = append(form, f)
 		}
 	}
+	if l.Manifest == (oci.Digests{}) {
+		content = append(content, unchecked("content", "there is no readable manifest that says what belongs to the archive"))
+	}
 	_ = v.add("content", record.Recomputable, fmt.Sprintf("sha256 of every file below blobs/ against its name; %d layers and %d bundles", len(l.Layers), len(l.Bundles)),
 		"who made the files, and that they are true", content)
 	return v.add("layout", record.Recomputable, "oci-layout, index.json and every manifest against what they lead to, byte for byte; no file is missing and none is there that does not belong",
