@@ -16,8 +16,9 @@ import (
 	"github.com/zeebo/blake3"
 )
 
-// canonical is the one byte form of w: JSON with every key of the table but credentials, sections as objects, members sorted by name,
-// no white space, numbers and texts as in RFC 8785. 64-bit seeds are strings. The caller must not change w while it runs.
+// canonical is the one byte form of w: JSON with every key of the table but credentials, sections as objects, members
+// sorted by name, no white space, numbers and texts as in RFC 8785. 64-bit seeds are strings. The caller must not
+// change w while it runs.
 func canonical(w *Workload) []byte {
 	tree := map[string]any{}
 	for _, k := range keys(w) {
@@ -147,14 +148,18 @@ func appendText(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
+// maxCanonical bounds a canonical form that is read; what the largest file makes is below it.
+const maxCanonical = 1 << 20
+
 // ErrNotCanonical is the class of every error of ParseCanonical.
 var ErrNotCanonical = errors.New("not the canonical form of a workload")
 
-// ParseCanonical reads the canonical form of a workload, strictly: every key must be there, with an allowed value, and writing the
-// workload again must give the same bytes. Credentials are not part of that form and are empty in the result.
+// ParseCanonical reads the canonical form of a workload, strictly: every key must be there, with an allowed value, and
+// writing the workload again must give the same bytes. Credentials are not part of that form and are empty in the
+// result.
 func ParseCanonical(data []byte) (*Workload, error) {
-	if len(data) > maxSource {
-		return nil, fmt.Errorf("%w: %d bytes, expected at most %d", ErrNotCanonical, len(data), maxSource)
+	if len(data) > maxCanonical {
+		return nil, fmt.Errorf("%w: %d bytes, expected at most %d", ErrNotCanonical, len(data), maxCanonical)
 	}
 	r := jsonReader{dec: json.NewDecoder(bytes.NewReader(data)), budget: maxNodes}
 	r.dec.UseNumber()
@@ -177,8 +182,8 @@ func ParseCanonical(data []byte) (*Workload, error) {
 		for at < len(again) && at < len(data) && again[at] == data[at] {
 			at++
 		}
-		return nil, fmt.Errorf("%w: byte %d is %s, expected %s; it was edited, or written by another version", ErrNotCanonical, at,
-			around(data, at), around(again, at))
+		return nil, fmt.Errorf("%w: byte %d is %s, expected %s; it was edited, or written by another version",
+			ErrNotCanonical, at, around(data, at), around(again, at))
 	}
 	return w, nil
 }

@@ -33,8 +33,8 @@ func trimSlash(folder string) string {
 	return folder
 }
 
-// check finds keys that contradict each other: what DLIO refuses whatever the number of ranks is. What depends on the ranks, on the
-// data or on what can run here is the plan's to refuse.
+// check finds keys that contradict each other: what DLIO refuses whatever the number of ranks is. What depends on the
+// ranks, on the data or on what can run here is the plan's to refuse.
 func (d *decoder) check(w *Workload) {
 	given := func(path string) bool { _, ok := d.given[path]; return ok }
 	refuse := func(path, msg, hint string) {

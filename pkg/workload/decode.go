@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// decoder sets the fields of a Workload from the values of a file, and gathers what is wrong, so that all of it is told at once.
+// decoder sets the fields of a Workload from the values of a file, and gathers what is wrong, so that all of it is
+// told at once.
 type decoder struct {
 	errs  []*Error
 	warns []Warning
@@ -91,7 +92,8 @@ func (d *decoder) set(k key, n *node) {
 	}
 }
 
-// text sets a text, or one word of an enumeration. Plain scalars count by what was written: `off` is the word off, 010 is "010".
+// text sets a text, or one word of an enumeration. Plain scalars count by what was written: `off` is the word off, 010
+// is "010".
 func (d *decoder) text(k key, n *node, field *string) {
 	if n.kind == listKind || n.kind == mapKind {
 		d.fail(k, n, "expected a text, found "+n.describe(), "")

@@ -175,12 +175,14 @@ func TestHostile(t *testing.T) {
 		"aliases":              {bomb, "aliases make more than"},
 		"text that doubles":    {doubling, "bytes of text"},
 		"lists that multiply":  {lists, "makes more than"},
-		"flow nesting":         {"a: " + strings.Repeat("[", 100000), "levels of nesting"},
-		"flow sections":        {"a: " + strings.Repeat("{a: ", 20000), "levels of nesting"},
-		"sequences in a line":  {strings.Repeat("- ", 50000) + "x", "levels of nesting"},
-		"indented sections":    {indented(500), "levels of nesting"},
-		"explicit keys":        {strings.Repeat("? ", 50000) + "x", "levels of nesting"},
-		"a large file":         {strings.Repeat("# comment\n", 40000), "a workload has at most"},
+		"flow nesting":         {"a: " + strings.Repeat("[", 60000), "levels of nesting"},
+		"flow sections":        {"a: " + strings.Repeat("{a: ", 15000), "levels of nesting"},
+		"sequences in a line":  {strings.Repeat("- ", 30000) + "x", "levels of nesting"},
+		"indented sections":    {indented(300), "levels of nesting"},
+		"explicit keys":        {strings.Repeat("? ", 30000) + "x", "levels of nesting"},
+		"a large file":         {strings.Repeat("# comment\n", 7000), "a workload has at most"},
+		"many returns":         {"a: |\n  " + strings.Repeat("\r", 60000), "more than 4096 lines"},
+		"many lines":           {strings.Repeat("a:\n", 5000), "more than 4096 lines"},
 		"many values":          {"a: [" + strings.Repeat("1,", 20000) + "1]", "more than 16384 values"},
 		"nested interpolation": {"model: {name: '" + strings.Repeat("${", 5000) + strings.Repeat("}", 5000) + "'}", "inside each other"},
 	}
@@ -196,8 +198,8 @@ func TestHostile(t *testing.T) {
 	if _, err := Load(Source{Data: []byte("a: 1")}, Options{Overrides: []string{deep}}); err == nil || !strings.Contains(err.Error(), "levels of brackets") {
 		t.Errorf("deep override: %v", err)
 	}
-	many := strings.Repeat("0123456789abcdef: 1\n", 1)
-	for i := range 8000 {
+	many := ""
+	for i := range 4000 {
 		many += "k" + strconv.Itoa(i) + ": 1\n"
 	}
 	if r := load(t, many, Options{}); len(r.Warnings) != maxStrangers+1 {

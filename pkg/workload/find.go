@@ -30,8 +30,8 @@ func List() ([]string, error) {
 	return names, nil
 }
 
-// Find reads a workload: one that comes with benchpin, by its name, or a file, by its path. A name without a slash and without the
-// extension .yaml or .yml is looked up among the former first.
+// Find reads a workload: one that comes with benchpin, by its name, or a file, by its path. A name without a slash and
+// without the extension .yaml or .yml is looked up among the former first.
 func Find(nameOrPath string) (Source, error) {
 	ext := path.Ext(nameOrPath)
 	isPath := strings.ContainsAny(nameOrPath, `/\`) || ext == ".yaml" || ext == ".yml"
@@ -68,5 +68,6 @@ func unknownName(name string, cause error) error {
 	if near := nearest(strings.ToLower(name), names); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
-	return &Error{Msg: fmt.Sprintf("no workload is called %q, and there is no such file", clip(name)), Allowed: names, Hint: hint, Err: cause}
+	msg := fmt.Sprintf("no workload is called %q, and there is no such file", clip(name))
+	return &Error{Msg: msg, Allowed: names, Hint: hint, Err: cause}
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// resolver follows `${a.b}`: the value of another key, whole where it stands alone, as text inside a longer text. Paths start at the
-// top of the file, with or without the leading `workload.`; a leading dot starts at the section where the text stands, each further dot
-// one section higher.
+// resolver follows `${a.b}`: the value of another key, whole where it stands alone, as text inside a longer text.
+// Paths start at the top of the file, with or without the leading `workload.`; a leading dot starts at the section
+// where the text stands, each further dot one section higher.
 type resolver struct {
 	root *node
 	// open holds the values that are being resolved: to meet one of them again is a cycle.

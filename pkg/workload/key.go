@@ -6,13 +6,15 @@ import (
 	"strings"
 )
 
-// maxWhole bounds every whole number of a workload: 2^53 - 1, the largest that every JSON reader keeps. Seeds may be larger.
+// maxWhole bounds every whole number of a workload: 2^53 - 1, the largest that every JSON reader keeps. Seeds may be
+// larger.
 const maxWhole = 1<<53 - 1
 
 // key is one key of the table: where it stands in a file, and the field of one Workload that it sets.
 type key struct {
 	path string
-	// field points at the field: *string, *bool, *int, *int64, *uint64, *float64, *[]int, *[]int64, *[]string, *[]Column or *Time.
+	// field points at the field: *string, *bool, *int, *int64, *uint64, *float64, *[]int, *[]int64, *[]string,
+	// *[]Column or *Time.
 	field any
 	// reset sets the field to its default.
 	reset func()

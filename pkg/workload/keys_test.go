@@ -63,6 +63,22 @@ func TestKeyTable(t *testing.T) {
 	golden(t, file, []byte(head+begin+keyTable()+end+tail))
 }
 
+// TestDocumentedExample: the example in the documentation loads without a warning.
+func TestDocumentedExample(t *testing.T) {
+	data, err := os.ReadFile("../../docs/workload.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(data), "```yaml\n")
+	example, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("the documentation has no example")
+	}
+	if w := load(t, example, Options{Strict: true}).Workload; w.Dataset.NumFilesTrain != 160 || w.Benchpin.Accelerators != 2 {
+		t.Errorf("the example has %d files and %d accelerators", w.Dataset.NumFilesTrain, w.Benchpin.Accelerators)
+	}
+}
+
 // keyTable is the table in Markdown, one for each top section.
 func keyTable() string {
 	var b strings.Builder

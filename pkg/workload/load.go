@@ -45,8 +45,9 @@ type Resolved struct {
 	given map[string]Position
 }
 
-// Load resolves a workload file: it reads the YAML, applies the overrides, follows the interpolation, checks every value and fills in
-// the defaults. What is wrong is told all at once: the error holds an *Error (errors.As) for each problem, with its place.
+// Load resolves a workload file: it reads the YAML, applies the overrides, follows the interpolation, checks every
+// value and fills in the defaults. What is wrong is told all at once: the error holds an *Error (errors.As) for each
+// problem, with its place.
 func Load(src Source, o Options) (*Resolved, error) {
 	dialect := newDialect()
 	root, err := parseYAML(src, dialect)
@@ -95,8 +96,8 @@ func Load(src Source, o Options) (*Resolved, error) {
 	return r, nil
 }
 
-// normalise gives a file its usual form: without the wrapper `workload:` that Hydra's saved configurations have, with the model as a
-// section, and with one reader section, `reader`.
+// normalise gives a file its usual form: without the wrapper `workload:` that Hydra's saved configurations have, with
+// the model as a section, and with one reader section, `reader`.
 func (d *decoder) normalise(root *node) *node {
 	if inner := root.get("workload"); inner != nil && inner.kind == mapKind && len(root.fields) == 1 {
 		root = inner

@@ -6,12 +6,14 @@ import (
 	"strings"
 )
 
-// Bounds on what a file may make us hold. A workload file has some 60 values; the bounds stop those that are made to hurt.
+// Bounds on what a file may make us hold. A workload file has some 60 values; the bounds stop those that are made to
+// hurt.
 const (
-	maxSource = 1 << 18 // bytes of a file
+	maxSource = 1 << 16 // bytes of a file, and of an override
+	maxLines  = 1 << 12 // lines of a file; the YAML reader's time grows with the square
 	maxDepth  = 64      // lists and sections inside each other
 	maxNodes  = 1 << 14 // values, after aliases and interpolation were followed
-	maxText   = 1 << 18 // bytes of text that interpolation makes
+	maxText   = 1 << 16 // bytes of text that interpolation makes
 )
 
 // kind is the type of a value after the rules of its dialect were applied to it.

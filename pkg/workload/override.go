@@ -32,7 +32,7 @@ func parseOverride(text string, d *dialect) (override, error) {
 	if !utf8.ValidString(text) {
 		return o, &Error{Position: Position{Override: strings.ToValidUTF8(text, "?")}, Msg: "not UTF-8"}
 	}
-	if len(text) > maxSource/16 {
+	if len(text) > maxSource {
 		return o, &Error{Msg: fmt.Sprintf("an override of %d bytes", len(text)), Hint: "put it into a file"}
 	}
 	fail := func(column int, msg, hint string) (override, error) {
@@ -65,7 +65,8 @@ func parseOverride(text string, d *dialect) (override, error) {
 		}
 	}
 	if o.path[0] != "workload" || len(o.path) < 2 {
-		return fail(column, fmt.Sprintf("the key %q does not start with `workload.`", clip(name)), "write ++workload."+clip(name)+"=... or --set "+clip(name)+"=...")
+		return fail(column, fmt.Sprintf("the key %q does not start with `workload.`", clip(name)),
+			"write ++workload."+clip(name)+"=... or --set "+clip(name)+"=...")
 	}
 	o.path = o.path[1:]
 	if !hasValue {

@@ -48,7 +48,8 @@ func (p *valueParser) parse() (*node, error) {
 	case p.at == len(p.text):
 		return v, nil
 	case p.peek() == ',':
-		return nil, p.fail("a comma outside of brackets asks for a sweep, which is not done here", "write a list as [a,b], or put the text in quotes")
+		return nil, p.fail("a comma outside of brackets asks for a sweep, which is not done here",
+			"write a list as [a,b], or put the text in quotes")
 	}
 	return nil, p.fail(fmt.Sprintf("unexpected %q", clip(p.text[p.at:])), "put the whole value in quotes")
 }
@@ -73,7 +74,8 @@ func (p *valueParser) value(stop string) (*node, error) {
 	return p.plain(stop)
 }
 
-// quoted reads a text in quotes. A backslash before a quote keeps the quote; two before it are one backslash; others stay.
+// quoted reads a text in quotes. A backslash before a quote keeps the quote; two before it are one backslash; others
+// stay.
 func (p *valueParser) quoted() (*node, error) {
 	start, quote := p.pos(), p.peek()
 	var b strings.Builder
@@ -102,7 +104,8 @@ func (p *valueParser) quoted() (*node, error) {
 		}
 		p.at += n - 1
 	}
-	return nil, &Error{Position: start, Msg: fmt.Sprintf("the quote %c is not closed", quote), Hint: "the shell may have taken a quote: quote the whole override"}
+	return nil, &Error{Position: start, Msg: fmt.Sprintf("the quote %c is not closed", quote),
+		Hint: "the shell may have taken a quote: quote the whole override"}
 }
 
 func (p *valueParser) list() (*node, error) {

@@ -13,8 +13,8 @@ type dialect struct {
 	yamlInt, yamlFloat, hydraInt, hydraFloat *regexp.Regexp
 }
 
-// newDialect compiles the patterns. Those of YAML are PyYAML's for YAML 1.1, with OmegaConf's pattern for floats (which also takes
-// 1e-3 and 1e3); dates stay texts, as OmegaConf has it. Those of overrides are Hydra's.
+// newDialect compiles the patterns. Those of YAML are PyYAML's for YAML 1.1, with OmegaConf's pattern for floats
+// (which also takes 1e-3 and 1e3); dates stay texts, as OmegaConf has it. Those of overrides are Hydra's.
 func newDialect() *dialect {
 	return &dialect{
 		yamlInt: regexp.MustCompile(`^(?:[-+]?0b[01_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+|` +

@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// YAML is the resolved workload as a workload file: every key with its value, and in a comment where the value comes from. Reading it
-// again gives the same canonical form. Credentials are left out.
+// YAML is the resolved workload as a workload file: every key with its value, and in a comment where the value comes
+// from. Reading it again gives the same canonical form. Credentials are left out.
 func (r *Resolved) YAML() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s, resolved: %s\n", clip(oneLine(r.Name)), r.Digest)

@@ -10,9 +10,9 @@ const (
 	TimePoisson     = "poisson"
 )
 
-// Time is a duration that is slept: a constant, or drawn from a distribution each time. All figures are in seconds but for Shape,
-// which has no unit. A drawn value is used as its absolute value, as DLIO does. The zero value has no type and sleeps nothing;
-// Load never returns it.
+// Time is a duration that is slept: a constant, or drawn from a distribution each time. All figures are in seconds but
+// for Shape, which has no unit. A drawn value is used as its absolute value, as DLIO does. The zero value has no type
+// and sleeps nothing; Load never returns it.
 type Time struct {
 	// Type is one of the constants above; it says which of the other fields count.
 	Type string
@@ -30,8 +30,8 @@ type Time struct {
 	Lam float64
 }
 
-// Mean is the mean of the distribution in seconds, before the absolute value of a draw is taken. It is one rounded operation at
-// most, so it is the same on every architecture.
+// Mean is the mean of the distribution in seconds, before the absolute value of a draw is taken. It is one rounded
+// operation at most, so it is the same on every architecture.
 func (t Time) Mean() float64 {
 	switch t.Type {
 	case TimeConstant, TimeNormal:

@@ -8,8 +8,8 @@ import (
 // maxStrangers is the number of unknown keys that are told one by one.
 const maxStrangers = 100
 
-// unknown warns about the fields of n, the section at path, that no key in table is for, with the nearest that is. A section that
-// holds something else than keys is an error.
+// unknown warns about the fields of n, the section at path, that no key in table is for, with the nearest that is. A
+// section that holds something else than keys is an error.
 func (d *decoder) unknown(n *node, path string, table []key) {
 	known, sections := map[string]bool{}, map[string]bool{}
 	for _, k := range table {
@@ -110,7 +110,8 @@ func nearest(s string, candidates []string) string {
 	return best
 }
 
-// distance is Levenshtein's with neighbours that changed places: the least number of bytes inserted, removed, replaced or swapped.
+// distance is Levenshtein's with neighbours that changed places: the least number of bytes inserted, removed, replaced
+// or swapped.
 func distance(a, b string) int {
 	two, one, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range one {

@@ -1,8 +1,8 @@
 package workload
 
-// Workload is one resolved workload: every key of DLIO's workload files and of the section "benchpin", with its default filled in.
-// A field carries the name of its key; what each key means, its range and its default stand in one place, the key table (Keys,
-// docs/workload.md). Lengths and sizes are in bytes, times in seconds.
+// Workload is one resolved workload: every key of DLIO's workload files and of the section "benchpin", with its
+// default filled in. A field carries the name of its key; what each key means, its range and its default stand in one
+// place, the key table (Keys, docs/workload.md). Lengths and sizes are in bytes, times in seconds.
 type Workload struct {
 	Model Model
 	// Framework is "tensorflow" or "pytorch".
@@ -224,7 +224,8 @@ type Storage struct {
 	StorageOptions              StorageOptions
 }
 
-// StorageOptions is the section "storage.storage_options". AccessKeyID and SecretAccessKey never appear in the canonical form.
+// StorageOptions is the section "storage.storage_options". AccessKeyID and SecretAccessKey never appear in the
+// canonical form.
 type StorageOptions struct {
 	EndpointURL      string
 	Region           string
@@ -262,7 +263,8 @@ type Benchpin struct {
 	Thresholds Thresholds
 }
 
-// Thresholds is the section "benchpin.thresholds": least rates over all accelerators, beside metric.au. 0 asks for nothing.
+// Thresholds is the section "benchpin.thresholds": least rates over all accelerators, beside metric.au. 0 asks for
+// nothing.
 type Thresholds struct {
 	SamplesPerSecond float64
 	BytesPerSecond   float64

@@ -23,8 +23,8 @@ type yamlReader struct {
 	anchors map[string]*node
 }
 
-// parseYAML reads one document, whose value must be a section. It refuses what is made to hurt (deep nesting, aliases that multiply,
-// large files) before it can.
+// parseYAML reads one document, whose value must be a section. It refuses what is made to hurt (deep nesting, aliases
+// that multiply, large files) before it can.
 func parseYAML(src Source, d *dialect) (root *node, err error) {
 	r := &yamlReader{file: src.Name, dialect: d, budget: maxNodes, anchors: map[string]*node{}}
 	defer func() {
@@ -58,7 +58,7 @@ func parseYAML(src Source, d *dialect) (root *node, err error) {
 		body = doc.Body
 	}
 	if body == nil {
-		return nil, r.fail(nil, "the file holds no workload", "write at least the sections framework, dataset, reader and train")
+		return nil, r.fail(nil, "the file holds no workload", "write at least the sections dataset, reader and train")
 	}
 	if root, err = r.value(body); err != nil {
 		return nil, err
@@ -77,13 +77,16 @@ func (r *yamlReader) checkText(data []byte) error {
 	line, column := 1, 1
 	for i := 0; i < len(data); {
 		c, size := utf8.DecodeRune(data[i:])
+		here := Position{File: r.file, Line: line, Column: column}
 		switch {
 		case c == utf8.RuneError && size == 1:
-			return r.failAt(Position{File: r.file, Line: line, Column: column}, fmt.Sprintf("byte 0x%02x is not UTF-8", data[i]), "save the file as UTF-8")
+			return r.failAt(here, fmt.Sprintf("byte 0x%02x is not UTF-8", data[i]), "save the file as UTF-8")
 		case c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == 0x7f:
-			return r.failAt(Position{File: r.file, Line: line, Column: column}, fmt.Sprintf("control character 0x%02x", c), "remove it")
-		case c == '\n':
-			line, column = line+1, 0
+			return r.failAt(here, fmt.Sprintf("control character 0x%02x", c), "remove it")
+		case c == '\n', c == '\r' && !bytes.HasPrefix(data[i+1:], []byte("\n")):
+			if line, column = line+1, 0; line > maxLines {
+				return r.fail(nil, fmt.Sprintf("the file has more than %d lines", maxLines), "is it the right file?")
+			}
 		}
 		i, column = i+size, column+1
 	}
