@@ -3,7 +3,7 @@
 # says what is missing where not. Tests whose peer is missing fail when CI is set and are skipped, saying so, elsewhere.
 set -u
 
-packages="python3-numpy b3sum qemu-user-static openssl zstd"
+packages="python3-numpy b3sum qemu-user-static openssl zstd python3-yaml"
 [ "${BENCHPIN_LONG:-}" = 1 ] && packages="$packages python3-torch npm"
 
 # duckdb brings DuckDB from the npm registry; its version is pinned because the tests read its answers.
@@ -24,6 +24,7 @@ present() {
 	b3sum | openssl | zstd) command -v "$1" >/dev/null ;;
 	qemu-user-static) command -v qemu-aarch64-static >/dev/null ;;
 	npm) command -v npm >/dev/null ;;
+	python3-yaml) /usr/bin/python3 -c "import yaml" 2>/dev/null || python3 -c "import yaml" 2>/dev/null ;;
 	esac
 }
 
