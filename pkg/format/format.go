@@ -14,7 +14,6 @@ import (
 	"io"
 	"math"
 	"math/bits"
-	"strings"
 )
 
 // Content is the payload of a file, the elements of its array in C order, with random access.
@@ -132,31 +131,3 @@ func (e *DataError) Error() string {
 
 // Unwrap returns the cause, io.ErrUnexpectedEOF for a file that ends early.
 func (e *DataError) Unwrap() error { return e.Err }
-
-// list names every format once.
-func list() []Format {
-	return []Format{
-		newNPY(),
-		newNPZ(),
-	}
-}
-
-// Names returns the names of all formats, sorted.
-func Names() []string {
-	var names []string
-	for _, f := range list() {
-		names = append(names, f.Name())
-	}
-	return names
-}
-
-// ByName returns the format with the given name. The value may be used by many goroutines at once; keep it, because it
-// holds the scratch memory that reading reuses.
-func ByName(name string) (Format, error) {
-	for _, f := range list() {
-		if f.Name() == name {
-			return f, nil
-		}
-	}
-	return nil, fmt.Errorf("format %q is not available; there are: %s", name, strings.Join(Names(), ", "))
-}

@@ -1,0 +1,132 @@
+package format
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Spec chooses a container and its options. Options that a container does not have are errors where they are given, never ignored.
+// The zero value of an option is its default. JSON names are those of recipes.
+type Spec struct {
+	// Name is dataset.format.
+	Name string `json:"name"`
+	// Compression is a word of dataset.compression that the container knows, "" for none; Level is its level where it has one.
+	Compression string `json:"compression,omitempty"`
+	Level       int    `json:"level,omitempty"`
+	// Datasets is dataset.hdf5.num_dset_per_record, Chunk dataset.hdf5.chunk_dims and MaxShape dataset.hdf5.max_shape.
+	Datasets int   `json:"datasets,omitempty"`
+	Chunk    []int `json:"chunk,omitempty"`
+	MaxShape []int `json:"max_shape,omitempty"`
+	// Columns are dataset.parquet.columns, RowGroup is dataset.parquet.row_group_size in rows.
+	Columns  []Column `json:"columns,omitempty"`
+	RowGroup int      `json:"row_group,omitempty"`
+	// Sizing is dataset.jpeg.sizing: "exact" (default) or "encoded".
+	Sizing string `json:"sizing,omitempty"`
+}
+
+// Column is one column of a parquet file.
+type Column struct {
+	Name  string `json:"name"`
+	DType string `json:"dtype"`
+	// Size is the number of elements in a row, at least 1.
+	Size int `json:"size"`
+	// Skip is true for a column that is written and not read.
+	Skip bool `json:"skip,omitempty"`
+}
+
+// Companion is a file that belongs to each data file, such as its index. Its bytes follow from the layout alone.
+type Companion struct {
+	// Path is the companion's path below the data set, given that of its data file: "train/img_0_of_8.tfrecord".
+	Path func(data string) string
+	Size func(l Layout) (int64, error)
+	// Write writes it front to back in bounded memory.
+	Write func(w io.Writer, l Layout) error
+}
+
+// Companioned is a Format whose files have companions, the same number for each file.
+type Companioned interface {
+	Companions() []Companion
+}
+
+// CompanionReader is a Format that reads a sample by means of the companions: it asks open for the i-th one (in the order of
+// Companions), which the caller closes. The bytes asked of companions are part of Sample.Asked.
+type CompanionReader interface {
+	ReadSampleWith(f io.ReaderAt, size int64, open func(i int) (io.ReaderAt, int64, error), k int, buf []byte) (Sample, error)
+}
+
+// containers lists every container once, with what makes it from a Spec. A constructor refuses options that it does not have.
+func containers() []container {
+	return []container{
+		{"npy", plain(newNPY)},
+		{"npz", plain(newNPZ)},
+	}
+}
+
+type container struct {
+	name string
+	make func(Spec) (Format, error)
+}
+
+// plain makes a container that has no options.
+func plain(f func() Format) func(Spec) (Format, error) {
+	return func(s Spec) (Format, error) {
+		if err := s.only(); err != nil {
+			return nil, err
+		}
+		return f(), nil
+	}
+}
+
+// only refuses every option that is given and not among the allowed, by its JSON name.
+func (s Spec) only(allowed ...string) error {
+	for _, o := range []struct {
+		name, key string
+		given     bool
+	}{
+		{"compression", "dataset.compression", s.Compression != ""},
+		{"level", "dataset.compression_level", s.Level != 0},
+		{"datasets", "dataset.hdf5.num_dset_per_record", s.Datasets != 0},
+		{"chunk", "dataset.hdf5.chunk_dims", len(s.Chunk) > 0},
+		{"max_shape", "dataset.hdf5.max_shape", len(s.MaxShape) > 0},
+		{"columns", "dataset.parquet.columns", len(s.Columns) > 0},
+		{"row_group", "dataset.parquet.row_group_size", s.RowGroup != 0},
+		{"sizing", "dataset.jpeg.sizing", s.Sizing != ""},
+	} {
+		ok := !o.given
+		for _, a := range allowed {
+			ok = ok || a == o.name
+		}
+		if !ok {
+			return fmt.Errorf("format %s has no option %s; remove it", s.Name, o.key)
+		}
+	}
+	return nil
+}
+
+// Names returns the names of all formats, sorted.
+func Names() []string {
+	var names []string
+	for _, c := range containers() {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// ByName returns the format with the given name and no options: see New.
+func ByName(name string) (Format, error) { return New(Spec{Name: name}) }
+
+// New returns the format that s describes. The value may be used by many goroutines at once; keep it, because it holds the scratch
+// memory that reading reuses.
+func New(s Spec) (Format, error) {
+	for _, c := range containers() {
+		if c.name == s.Name {
+			f, err := c.make(s)
+			if err != nil {
+				return nil, fmt.Errorf("format %s: %w", s.Name, err)
+			}
+			return f, nil
+		}
+	}
+	return nil, fmt.Errorf("format %q is not available; there are: %s", s.Name, strings.Join(Names(), ", "))
+}
