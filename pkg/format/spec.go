@@ -55,6 +55,16 @@ type CompanionReader interface {
 	ReadSampleWith(f io.ReaderAt, size int64, open func(i int) (io.ReaderAt, int64, error), k int, buf []byte) (Sample, error)
 }
 
+// Measured is a Format whose files' sizes follow from their content as well: texts, and whatever is compressed. Its Size is then an
+// upper bound for the layout, and Measure gives the exact size of one file. It may take as long as writing it.
+type Measured interface {
+	Measure(l Layout, c Content, buf []byte) (int64, error)
+}
+
+// Numbered is a Content that knows the number of its file in DLIO's order of generation (training files, then those for
+// validation). Containers whose bytes name it take it from there; contents that are not Numbered are those of file 0.
+type Numbered interface{ Number() int64 }
+
 // containers lists every container once, with what makes it from a Spec. A constructor refuses options that it does not have.
 func containers() []container {
 	return []container{
