@@ -202,10 +202,14 @@ func (a *accelerator) endBlock(at time.Time) error {
 	return a.rows.EndBlock(a.since(at))
 }
 
+// shortSleep is how long an accelerator may sleep without noticing that the run has ended.
+const shortSleep = 200 * time.Millisecond
+
 // sleep returns at the deadline, or with the cause of ctx when it ends first. It never returns early otherwise.
 func (a *accelerator) sleep(ctx context.Context, deadline time.Time) error {
 	left := time.Until(deadline)
-	if left <= 0 {
+	if left <= shortSleep {
+		time.Sleep(left) // cheaper than a timer's channel and, with many accelerators, than the one lock of ctx
 		return nil
 	}
 	a.timer.Reset(left)

@@ -65,7 +65,7 @@ func (p *Plan) planMemory(ds Dataset) {
 		r*slots*int64(p.BatchSize)*loader.AccountBytes +
 		r*int64(p.ReadThreads+1)*goroutineBytes +
 		2*p.order.MemoryBytes()
-	if p.model != nil {
+	if p.Checkpoints > 0 {
 		for rank := range p.Accelerators {
 			if p.model.Writes(rank) {
 				total += p.model.MemoryBytes()

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/benchpin/benchpin/pkg/bench/checkpoint"
 	"github.com/benchpin/benchpin/pkg/bench/loader"
 	"github.com/benchpin/benchpin/pkg/bench/sampler"
@@ -159,6 +161,9 @@ func newRun(o Options) (*run, error) {
 	if o.DeviceBytes == nil {
 		o.DeviceBytes = processDeviceBytes
 	}
+	if err := enoughDescriptors(p); err != nil {
+		return nil, err
+	}
 	group, err := cluster.NewLocal(p.Accelerators)
 	if err != nil {
 		return nil, err
@@ -197,6 +202,22 @@ func newRun(o Options) (*run, error) {
 		}
 	}
 	return r, nil
+}
+
+// spareDescriptors are left for everything that is not a file of the data set.
+const spareDescriptors = 64
+
+// enoughDescriptors refuses a run that would fail in the middle for want of file descriptors: each read under way holds one.
+func enoughDescriptors(p *Plan) error {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
+		return nil // unknown; the store says so if there are too few
+	}
+	if need := uint64(p.Reads + spareDescriptors); l.Cur < need {
+		return fmt.Errorf("run: %d accelerators with %d read threads hold up to %d files open: expected a limit of at least %d open files, found "+
+			"%d; raise it (ulimit -n) or lower reader.read_threads", p.Accelerators, p.ReadThreads, p.Reads, need, l.Cur)
+	}
+	return nil
 }
 
 // all runs all accelerators to their end. It gives up waiting when the run was stopped and something hangs in a store; what

@@ -1,7 +1,11 @@
 package bench
 
 import (
+	"bytes"
 	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -35,6 +39,30 @@ func TestGoldenTimes(t *testing.T) {
 		if got != golden[i] {
 			t.Errorf("%s: found %d, expected %d ns", form.Type, got, golden[i])
 		}
+	}
+}
+
+// TestGoldenTimesOnARM64 runs the golden test as an arm64 binary under emulation.
+func TestGoldenTimesOnARM64(t *testing.T) {
+	if os.Getenv("BENCHPIN_LONG") != "1" {
+		t.Skip("cross-compiles and emulates; set BENCHPIN_LONG=1 (make test-long)")
+	}
+	qemu, err := exec.LookPath("qemu-aarch64-static")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("qemu-aarch64-static is missing: %v; install qemu-user-static", err)
+		}
+		t.Skipf("qemu-aarch64-static is missing: %v; install qemu-user-static", err)
+	}
+	bin := filepath.Join(t.TempDir(), "bench.test")
+	build := exec.Command("go", "test", "-c", "-o", bin, ".")
+	build.Env = append(os.Environ(), "GOARCH=arm64", "GOOS=linux", "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("cross-compile: %v\n%s", err, out)
+	}
+	out, err := exec.Command(qemu, bin, "-test.v", "-test.run", "^(TestGoldenTimes|TestPlanUnet3D|TestDuration)$").CombinedOutput()
+	if err != nil || bytes.Count(out, []byte("--- PASS")) != 3 {
+		t.Fatalf("on arm64: %v\n%s", err, out)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
 	"sync"
 )
 
@@ -107,9 +108,13 @@ func (l *PyTorch) Next(ctx context.Context) (*Batch, error) {
 	s := &l.slots[l.next%int64(len(l.slots))]
 	var err error
 	select {
-	case err = <-s.ready:
-	case <-ctx.Done():
-		err = context.Cause(ctx)
+	case err = <-s.ready: // without looking at ctx, whose one lock all accelerators would meet at
+	default:
+		select {
+		case err = <-s.ready:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -141,6 +146,9 @@ func (l *PyTorch) work(w *worker, queue <-chan int64) {
 			if !ok {
 				return
 			}
+			// Let the accelerators run first that wait for a processor: they only have to go to sleep, and a read in between would
+			// make the whole group later. With hundreds of them on few cores this is most of what the engine costs.
+			runtime.Gosched()
 			// The slot is free: this batch was handed out only after the slot's last batch had been left behind.
 			s := &l.slots[b%int64(len(l.slots))]
 			s.ready <- l.fill(w, s, b)
