@@ -66,6 +66,8 @@ type Result struct {
 	Reason   string
 	// Started and Finished are the host's wall clock, around everything that Run did.
 	Started, Finished time.Time
+	// Clock is the host's wall clock at the moment that the offsets of the step times count from; zero when no step was tried.
+	Clock time.Time
 }
 
 // ErrTranscript is wrapped by the error of a run that read other samples than its plan names: it is no result.
@@ -113,6 +115,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err == nil {
 		err = r.all(ctx)
 	}
+	res.Clock = r.base
 	res.Transcript = Seal(r.chains)
 	res.Transcript.Expected = expected.Root
 	res.Checkpoints.Saves = r.checkpoints()
