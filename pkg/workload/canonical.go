@@ -16,13 +16,14 @@ import (
 	"github.com/zeebo/blake3"
 )
 
-// canonical is the one byte form of w: JSON with every key of the table but credentials, sections as objects, members
-// sorted by name, no white space, numbers and texts as in RFC 8785. 64-bit seeds are strings. The caller must not
-// change w while it runs.
+// canonical is the one byte form of w: JSON with every key of the table but credentials and added keys that have their
+// default, sections as objects, members sorted by name, no white space, numbers and texts as in RFC 8785. 64-bit seeds
+// are strings. The caller must not change w while it runs.
 func canonical(w *Workload) []byte {
 	tree := map[string]any{}
-	for _, k := range keys(w) {
-		if k.secret {
+	defaults := keys(new(Workload))
+	for i, k := range keys(w) {
+		if k.secret || k.added && k.equal(defaults[i]) {
 			continue
 		}
 		at := tree
@@ -38,6 +39,12 @@ func canonical(w *Workload) []byte {
 		at[names[len(names)-1]] = plain(k.field)
 	}
 	return appendJSON(nil, tree)
+}
+
+// equal reports whether k has the default of d, the same key of another workload, which it resets.
+func (k key) equal(d key) bool {
+	d.reset()
+	return bytes.Equal(appendJSON(nil, plain(k.field)), appendJSON(nil, plain(d.field)))
 }
 
 // plain is the value of a field in the forms that appendJSON writes.
@@ -154,8 +161,8 @@ const maxCanonical = 1 << 20
 // ErrNotCanonical is the class of every error of ParseCanonical.
 var ErrNotCanonical = errors.New("not the canonical form of a workload")
 
-// ParseCanonical reads the canonical form of a workload, strictly: every key must be there, with an allowed value, and
-// writing the workload again must give the same bytes. Credentials are not part of that form and are empty in the
+// ParseCanonical reads the canonical form of a workload, strictly: every key must be there (but for those added since, where
+// they have their default), with an allowed value, and writing the workload again must give the same bytes. Credentials are not part of that form and are empty in the
 // result.
 func ParseCanonical(data []byte) (*Workload, error) {
 	if len(data) > maxCanonical {

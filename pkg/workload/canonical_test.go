@@ -58,6 +58,42 @@ func TestParseCanonicalIsStrict(t *testing.T) {
 	}
 }
 
+// TestAddedKeys: keys that came later are in the canonical form only where they say something, so that older forms stay what they
+// were; and there is still one form only.
+func TestAddedKeys(t *testing.T) {
+	plain := load(t, "framework: pytorch\n", Options{})
+	if bytes.Contains(plain.Canonical, []byte("jpeg")) {
+		t.Errorf("a default of an added key is in the canonical form: %s", plain.Canonical)
+	}
+	if same := load(t, "framework: pytorch\ndataset: {jpeg: {sizing: exact}}\n", Options{}); same.Digest != plain.Digest {
+		t.Error("a default that is written has another digest")
+	}
+	r := load(t, "framework: pytorch\ndataset: {jpeg: {sizing: encoded}}\n", Options{})
+	if !bytes.Contains(r.Canonical, []byte(`"jpeg":{"sizing":"encoded"}`)) {
+		t.Errorf("the canonical form lacks the key: %s", r.Canonical)
+	}
+	w, err := ParseCanonical(r.Canonical)
+	if err != nil || w.Dataset.JPEG.Sizing != SizingEncoded {
+		t.Errorf("read again: %v", err)
+	}
+	if w, err := ParseCanonical(plain.Canonical); err != nil || w.Dataset.JPEG.Sizing != SizingExact {
+		t.Errorf("without the key: %v", err)
+	}
+	for _, jpeg := range []string{`{"sizing":"exact"}`, `{}`, `{"sizing":"none"}`} {
+		bad := bytes.Replace(r.Canonical, []byte(`{"sizing":"encoded"}`), []byte(jpeg), 1)
+		if _, err := ParseCanonical(bad); !errors.Is(err, ErrNotCanonical) {
+			t.Errorf("jpeg %s: %v", jpeg, err)
+		}
+	}
+	var form any
+	if err := json.Unmarshal(r.Canonical, &form); err != nil {
+		t.Fatal(err)
+	}
+	if err := compiled(t).Validate(form); err != nil {
+		t.Errorf("the schema refuses it: %v", err)
+	}
+}
+
 // TestDigests are BLAKE3 over the bytes as they are.
 func TestDigests(t *testing.T) {
 	text := "train: {epochs: 2}\n"

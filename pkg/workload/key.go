@@ -28,7 +28,10 @@ type key struct {
 	secret bool
 	// textual booleans may also be written as the texts "true" and "false".
 	textual bool
-	doc     string
+	// added keys came when canonical forms were in use already: they are left out where they have their default, so that
+	// every form and digest that was written before stays what it was.
+	added bool
+	doc   string
 }
 
 func text(path string, field *string, def string) key {
@@ -83,6 +86,7 @@ func (k key) about(doc string) key       { k.doc = doc; return k }
 func (k key) derived(initial string) key { k.initial = initial; return k }
 func (k key) hidden() key                { k.secret = true; return k }
 func (k key) orText() key                { k.textual = true; return k }
+func (k key) later() key                 { k.added = true; return k }
 
 // kind names the type of the key's value for people and for the schema.
 func (k key) kind() string {

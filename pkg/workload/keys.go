@@ -96,6 +96,8 @@ func datasetKeys(d *Dataset) []key {
 		whole("dataset.hdf5.num_dset_per_record", &h.NumDsetPerRecord, 1).from(1).
 			about("data sets that a record is split into"),
 		list("dataset.hdf5.max_shape", &h.MaxShape).from(1).about("largest shape of a record"),
+		word("dataset.jpeg.sizing", &d.JPEG.Sizing, SizingExact, SizingExact, SizingEncoded).later().
+			about("size of a jpeg or png file: exactly the record length, or what encoding the record's pixels gives (as DLIO)"),
 		columns("dataset.parquet.columns", &p.Columns).
 			about("columns, each `{name, dtype, size, read}`: size (1) is the elements in a row, `read: false` is generated and never read"),
 		whole("dataset.parquet.row_group_size", &p.RowGroupSize, 1024).from(1).about("rows of a row group"),

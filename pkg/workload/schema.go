@@ -29,11 +29,11 @@ func Schema() ([]byte, error) {
 			next, ok := at["properties"].(map[string]any)[name].(map[string]any)
 			if !ok {
 				next = object("")
-				member(at, name, next)
+				member(at, name, next, !k.added)
 			}
 			at = next
 		}
-		member(at, names[len(names)-1], k.schema())
+		member(at, names[len(names)-1], k.schema(), !k.added)
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -54,10 +54,12 @@ func object(doc string) map[string]any {
 	return o
 }
 
-// member adds a required member.
-func member(o map[string]any, name string, schema map[string]any) {
+// member adds a member, which must be there or may be.
+func member(o map[string]any, name string, schema map[string]any, required bool) {
 	o["properties"].(map[string]any)[name] = schema
-	o["required"] = append(o["required"].([]string), name)
+	if required {
+		o["required"] = append(o["required"].([]string), name)
+	}
 }
 
 // schema is that of the key's value.
@@ -84,7 +86,7 @@ func (k key) schema() map[string]any {
 	case *[]Column:
 		one := object("")
 		for _, ck := range columnKeys("", new(Column)) {
-			member(one, strings.TrimPrefix(ck.path, "."), ck.schema())
+			member(one, strings.TrimPrefix(ck.path, "."), ck.schema(), true)
 		}
 		s["type"], s["items"] = "array", one
 	case *Time:
@@ -113,9 +115,9 @@ func timeSchema() map[string]any {
 	var forms []any
 	for _, word := range timeTypes() {
 		form := object("")
-		member(form, "type", map[string]any{"const": word})
+		member(form, "type", map[string]any{"const": word}, true)
 		for _, p := range timeKeys("", new(Time))[word] {
-			member(form, strings.TrimPrefix(p.path, "."), p.schema())
+			member(form, strings.TrimPrefix(p.path, "."), p.schema(), true)
 		}
 		forms = append(forms, form)
 	}

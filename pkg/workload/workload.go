@@ -88,6 +88,7 @@ type Dataset struct {
 	RecordElementType         string
 	RecordElementBytes        int
 	HDF5                      HDF5
+	JPEG                      JPEG
 	Parquet                   Parquet
 	DataGenMethod             string
 	SkipListing               bool
@@ -100,6 +101,12 @@ type HDF5 struct {
 	ChunkDims        []int
 	NumDsetPerRecord int
 	MaxShape         []int
+}
+
+// JPEG is the section "dataset.jpeg", which DLIO does not have. It is about png as well.
+type JPEG struct {
+	// Sizing is SizingExact or SizingEncoded.
+	Sizing string
 }
 
 // Parquet is the section "dataset.parquet" of the MLCommons fork.
@@ -275,6 +282,14 @@ const (
 	ShuffleOff    = "off"
 	ShuffleSeed   = "seed"
 	ShuffleRandom = "random"
+)
+
+// The words of dataset.jpeg.sizing.
+const (
+	// SizingExact makes image files of exactly the record length.
+	SizingExact = "exact"
+	// SizingEncoded makes images of the record's pixels, and files of whatever size they have encoded.
+	SizingEncoded = "encoded"
 )
 
 // The words of benchpin.verify.
