@@ -23,7 +23,7 @@ var allowedImports = map[string][]string{
 	"pkg/record":   {"schemas"},
 	"pkg/workload": {"schemas", "workloads"},
 	"pkg/manifest": {"pkg/store"},
-	"pkg/format":   {"pkg/stream"},
+	"pkg/format":   {"pkg/stream", "pkg/workload"},
 
 	"pkg/attest/fault":               {},
 	"pkg/attest/internal/limits":     {},
