@@ -32,9 +32,10 @@ type Format interface {
 	// only large memory, and a shorter one than MinBuffer is replaced. The bytes do not depend on len(buf).
 	Write(w io.Writer, l Layout, c Content, buf []byte) error
 	// ReadSample reads sample k (0-based) of the file f of the given size as the framework's reader does, in pieces of
-	// at most len(buf) bytes at offsets that are multiples of len(buf). It checks everything that the framework relies
-	// on, and returns a *DataError naming the offset if the file is not what it should be. A shorter buf than MinBuffer
-	// is replaced; with a long enough one nothing is allocated once it has run.
+	// at most len(buf) bytes; where that is the whole file, at offsets that are multiples of len(buf). It checks everything
+	// that the framework relies on, and returns a *DataError naming the offset if the file is not what it should be. A
+	// shorter buf than MinBuffer is replaced; with a long enough one nothing is allocated once it has run. Formats that find
+	// samples by companion files only (see CompanionReader) refuse.
 	ReadSample(f io.ReaderAt, size int64, k int, buf []byte) (Sample, error)
 }
 
@@ -53,9 +54,15 @@ func buffer(buf []byte) []byte {
 
 // Sample is what reading one sample took.
 type Sample struct {
-	Logical int64 // bytes of the sample itself, as the framework sees them
-	Asked   int64 // bytes asked of the file
+	// Logical is the number of bytes of the sample itself, Layout.SampleBytes of a file of ours; or Unsaid, where the file does not
+	// say it (text of csv does not name its element type, synthetic files hold no samples): then the caller takes it from
+	// the layout.
+	Logical int64
+	Asked   int64 // bytes asked of the file and its companions
 }
+
+// Unsaid is the Logical of a sample whose file does not say how many bytes it has.
+const Unsaid int64 = -1
 
 // MaxDims is the largest number of dimensions of one sample: numpy arrays have at most 32, one of which counts samples.
 const MaxDims = 31
@@ -65,6 +72,9 @@ type Layout struct {
 	Dims    []int // of one sample, each at least 1
 	Samples int   // samples in the file, at least 1
 	DType   DType
+	// File is the number of the file in the order of generation: training files from 0, then those for validation. Only the
+	// bytes and the size of synthetic files depend on it.
+	File int
 }
 
 // Check reports what is wrong with the layout, or nil.
@@ -74,6 +84,8 @@ func (l Layout) Check() error {
 		return fmt.Errorf("layout: %d dimensions; a sample has at most %d", len(l.Dims), MaxDims)
 	case l.Samples < 1:
 		return fmt.Errorf("layout: %d samples in a file; there must be at least 1", l.Samples)
+	case l.File < 0:
+		return fmt.Errorf("layout: file number %d; they count from 0", l.File)
 	case l.DType.Size < 1:
 		return errors.New("layout: no element type; take one from ParseDType")
 	}

@@ -65,6 +65,39 @@ type Measured interface {
 // validation). Containers whose bytes name it take it from there; contents that are not Numbered are those of file 0.
 type Numbered interface{ Number() int64 }
 
+// Extended is a Format whose files end in something else than its name: compressed tables are "csv.gz" files. Take the extension of
+// any format from Extension.
+type Extended interface {
+	Extension() string
+}
+
+// Extension returns what follows the last dot that a data set's file names have in common: <prefix>_<i>_of_<files>.<extension>.
+func Extension(f Format) string {
+	if e, ok := f.(Extended); ok {
+		return e.Extension()
+	}
+	return f.Name()
+}
+
+// Streamed is a Format whose files a framework reads record by record, front to back, without an index: tfrecord, as
+// TFRecordDataset does. Loaders that read samples by number use ReadSample or CompanionReader instead.
+type Streamed interface {
+	// Stream begins to read the file f of the given size. Each piece asked of f is len(buf) bytes long (the framework's buffer:
+	// reader.transfer_size) at a multiple of len(buf), the last one shorter; a buf shorter than MinBuffer is replaced. Nothing
+	// is asked before the first Next.
+	Stream(f io.ReaderAt, size int64, buf []byte) SampleStream
+}
+
+// SampleStream is a file that is being read. It is used by one goroutine at a time.
+type SampleStream interface {
+	// Next reads the next sample and checks it as ReadSample does. It returns io.EOF, as it is, after the last one. Sample.Asked is
+	// what this call asked of the file, which is 0 where the sample lay in the piece before; over a whole file it adds up to the
+	// file's size. After an error there is nothing more to read.
+	Next() (Sample, error)
+	// Close gives the stream's memory back. It does not close the file, and the stream must not be used again.
+	Close()
+}
+
 // containers lists every container once, with what makes it from a Spec. A constructor refuses options that it does not have.
 func containers() []container {
 	return []container{
