@@ -9,8 +9,8 @@ import (
 // Spec chooses a container and its options. Options that a container does not have are errors where they are given, never ignored.
 // The zero value of an option is its default. JSON names are those of recipes.
 type Spec struct {
-	// Name is dataset.format.
-	Name string `json:"name"`
+	// Name is dataset.format. A recipe has it in another place, and leaves it out here.
+	Name string `json:"name,omitempty"`
 	// Compression is a word of dataset.compression that the container knows, "" for none; Level is its level where it has one.
 	Compression string `json:"compression,omitempty"`
 	Level       int    `json:"level,omitempty"`

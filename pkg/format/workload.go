@@ -1,11 +1,15 @@
 package format
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
 	"github.com/benchpin/benchpin/pkg/workload"
 )
+
+// defaultLevel is the default of dataset.compression_level, which a Spec leaves out.
+const defaultLevel = 4
 
 // SpecOf takes the container and its options from a workload's section "dataset". Options are given where they differ from what the
 // container does anyway, so that one data set has one Spec. Errors name the key.
@@ -15,7 +19,12 @@ func SpecOf(d *workload.Dataset) (Spec, error) {
 		s.Compression = d.Compression
 	}
 	if s.Name == "hdf5" && s.Compression == "gzip" {
-		s.Level = d.CompressionLevel
+		if d.CompressionLevel == 0 {
+			return Spec{}, errors.New("dataset.compression_level is 0, which compresses nothing; expected 1 to 9, or dataset.compression none")
+		}
+		if d.CompressionLevel != defaultLevel {
+			s.Level = d.CompressionLevel
+		}
 	}
 	if d.HDF5.NumDsetPerRecord != 1 {
 		s.Datasets = d.HDF5.NumDsetPerRecord

@@ -19,16 +19,17 @@ func dataset(t *testing.T, text string) *workload.Dataset {
 
 func TestSpecOf(t *testing.T) {
 	for text, want := range map[string]Spec{
-		"format: npz":                                      {Name: "npz"},
-		"format: npz, compression: none":                   {Name: "npz"},
-		"format: npz, compression: zip":                    {Name: "npz", Compression: "zip"},
-		"format: csv, compression: xz":                     {Name: "csv", Compression: "xz"},
-		"format: hdf5, compression: gzip":                  {Name: "hdf5", Compression: "gzip", Level: 4},
-		"format: hdf5, compression: lzf":                   {Name: "hdf5", Compression: "lzf"},
-		"format: hdf5, compression_level: 9":               {Name: "hdf5"},
-		"format: jpeg":                                     {Name: "jpeg"},
-		"format: png, jpeg: {sizing: encoded}":             {Name: "png", Sizing: "encoded"},
-		"format: hdf5, enable_chunking: on, chunk_size: 9": {Name: "hdf5", Chunk: []int{1, 3, 3}},
+		"format: npz":                                                               {Name: "npz"},
+		"format: npz, compression: none":                                            {Name: "npz"},
+		"format: npz, compression: zip":                                             {Name: "npz", Compression: "zip"},
+		"format: csv, compression: xz":                                              {Name: "csv", Compression: "xz"},
+		"format: hdf5, compression: gzip":                                           {Name: "hdf5", Compression: "gzip"},
+		"format: hdf5, compression: gzip, compression_level: 9":                     {Name: "hdf5", Compression: "gzip", Level: 9},
+		"format: hdf5, compression: lzf":                                            {Name: "hdf5", Compression: "lzf"},
+		"format: hdf5, compression_level: 9":                                        {Name: "hdf5"},
+		"format: jpeg":                                                              {Name: "jpeg"},
+		"format: png, jpeg: {sizing: encoded}":                                      {Name: "png", Sizing: "encoded"},
+		"format: hdf5, enable_chunking: on, chunk_size: 9":                          {Name: "hdf5", Chunk: []int{1, 3, 3}},
 		"format: hdf5, enable_chunking: on, chunk_size: 10, record_dims: [2, 9, 9]": {Name: "hdf5", Chunk: []int{1, 2, 4, 4}},
 		"format: npz, enable_chunking: on, chunk_size: 9":                           {Name: "npz"},
 		"format: hdf5, record_dims: [4, 6], hdf5: {num_dset_per_record: 2, chunk_dims: [1, 2], max_shape: [8, 6]}": {
@@ -45,6 +46,7 @@ func TestSpecOf(t *testing.T) {
 	for text, want := range map[string]string{
 		"format: hdf5, enable_chunking: on":                                              "chunk_size",
 		"format: hdf5, enable_chunking: on, chunk_size: 9, record_length_bytes_stdev: 4": "chunk_dims",
+		"format: hdf5, compression: gzip, compression_level: 0":                          "compression_level",
 		"format: parquet, parquet: {partition_by: a}":                                    "partition_by",
 	} {
 		if s, err := SpecOf(dataset(t, text)); err == nil || !strings.Contains(err.Error(), want) {
