@@ -59,7 +59,7 @@ func TestNumpyLoadsOurs(t *testing.T) {
 	dir := t.TempDir()
 	var cases []map[string]any
 	s := stream.New("benchpin/test", 1, 11)
-	for _, name := range Names() {
+	for _, name := range []string{"npy", "npz"} {
 		f, err := ByName(name)
 		if err != nil {
 			t.Fatal(err)

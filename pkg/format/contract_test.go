@@ -1,0 +1,574 @@
+package format
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/benchpin/benchpin/pkg/stream"
+)
+
+// specimen is a container with options, as the contract suite tests it.
+type specimen struct {
+	spec Spec
+	// fit changes a layout drawn at random into one that the container takes; nil: it takes any.
+	fit func(l Layout) Layout
+	// dtypes are the element types it takes; nil: all.
+	dtypes []string
+	// whole: reading a sample reads the whole file, once, front to back.
+	whole bool
+	// unsaid: its files do not say how many bytes a sample has.
+	unsaid bool
+	// idle: reading does no input, so that nothing can be wrong.
+	idle bool
+	// loose: a file may end early in a place where a sound file of fewer samples ends.
+	loose bool
+	// allocates: reading, or writing, may allocate; said why where it is set.
+	allocates bool
+}
+
+// specimens has every container at least once. A new container is one line here.
+func specimens() []specimen {
+	return []specimen{
+		{spec: Spec{Name: "npy"}, whole: true},
+		{spec: Spec{Name: "npz"}, whole: true},
+	}
+}
+
+func (s specimen) String() string {
+	name := s.spec.Name
+	if s.spec.Compression != "" {
+		name += "-" + s.spec.Compression
+	}
+	for _, o := range []struct {
+		name  string
+		given bool
+	}{
+		{"datasets", s.spec.Datasets != 0}, {"chunk", len(s.spec.Chunk) > 0}, {"max_shape", len(s.spec.MaxShape) > 0},
+		{"columns", len(s.spec.Columns) > 1}, {s.spec.Sizing, s.spec.Sizing != ""},
+	} {
+		if o.given {
+			name += "-" + o.name
+		}
+	}
+	return name
+}
+
+func (s specimen) format(t testing.TB) Format {
+	t.Helper()
+	f, err := New(s.spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// types are the element types that the container takes.
+func (s specimen) types(t testing.TB) []DType {
+	var out []DType
+	for _, d := range dtypes() {
+		if s.dtypes == nil || slices.Contains(s.dtypes, d.Name) {
+			out = append(out, d.DType)
+		}
+	}
+	if len(out) == 0 {
+		t.Fatal("no element type")
+	}
+	return out
+}
+
+func (s specimen) fitted(l Layout) Layout {
+	if s.fit == nil {
+		return l
+	}
+	return s.fit(l)
+}
+
+// pair is a data file with its companions.
+type pair struct {
+	f     Format
+	data  []byte
+	names []string
+	idx   [][]byte
+	size  int64 // of the data file, as the caller believes
+}
+
+// made writes a file of layout l with everything that belongs to it.
+func made(t interface{ Fatalf(string, ...any) }, f Format, l Layout, seed uint64, buf int) pair {
+	var out bytes.Buffer
+	if err := f.Write(&out, l, l.DType.Seeded(stream.New("benchpin/test", 1, seed), 3), make([]byte, buf)); err != nil {
+		t.Fatalf("write %+v: %v", l, err)
+	}
+	p := pair{f: f, data: out.Bytes(), size: int64(out.Len())}
+	if size, err := f.Size(l); err != nil || size != p.size {
+		t.Fatalf("Size(%+v) = %d, %v; %d bytes were written", l, size, err, p.size)
+	}
+	c, ok := f.(Companioned)
+	if !ok {
+		return p
+	}
+	for _, c := range c.Companions() {
+		var out bytes.Buffer
+		if err := c.Write(&out, l); err != nil {
+			t.Fatalf("write a companion of %+v: %v", l, err)
+		}
+		if size, err := c.Size(l); err != nil || size != int64(out.Len()) {
+			t.Fatalf("a companion's Size(%+v) = %d, %v; %d bytes were written", l, size, err, out.Len())
+		}
+		p.names = append(p.names, c.Path("train/a_1_of_2."+Extension(f)))
+		p.idx = append(p.idx, out.Bytes())
+	}
+	return p
+}
+
+// counted is a file that adds up what is asked of it, and checks each piece.
+type counted struct {
+	data   []byte
+	size   int64 // believed
+	buf    int
+	total  *int64
+	pieces []int64 // offset, length, ...
+	bad    string
+}
+
+func (c *counted) ReadAt(p []byte, off int64) (int, error) {
+	*c.total += int64(len(p))
+	c.pieces = append(c.pieces, off, int64(len(p)))
+	if off < 0 || off+int64(len(p)) > c.size || len(p) == 0 || len(p) > c.buf {
+		c.bad = fmt.Sprintf("%d bytes at %d are asked of a file of %d bytes, with a buffer of %d", len(p), off, c.size, c.buf)
+	}
+	n := copy(p, c.data[min(max(off, 0), int64(len(c.data))):])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// read reads sample k as the loader does: by its companions where the format has them.
+func (p pair) read(t interface{ Fatalf(string, ...any) }, k, buf int) (Sample, *counted, error) {
+	var total int64
+	if buf < MinBuffer {
+		t.Fatalf("buffer of %d bytes", buf)
+	}
+	file := &counted{data: p.data, size: p.size, buf: buf, total: &total}
+	files := []*counted{file}
+	var got Sample
+	var err error
+	if c, ok := p.f.(CompanionReader); ok {
+		got, err = c.ReadSampleWith(file, p.size, func(i int) (io.ReaderAt, int64, error) {
+			f := &counted{data: p.idx[i], size: int64(len(p.idx[i])), buf: buf, total: &total}
+			files = append(files, f)
+			return f, f.size, nil
+		}, k, make([]byte, buf))
+	} else {
+		got, err = p.f.ReadSample(file, p.size, k, make([]byte, buf))
+	}
+	for _, f := range files {
+		if f.bad != "" {
+			t.Fatalf("sample %d: %s", k, f.bad)
+		}
+	}
+	if err == nil && got.Asked != total {
+		t.Fatalf("sample %d: Asked is %d, %d bytes were asked for", k, got.Asked, total)
+	}
+	return got, file, err
+}
+
+// TestContract is what every format must do, for any layout and any buffer.
+func TestContract(t *testing.T) {
+	names := Names()
+	if !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) {
+		t.Errorf("names %v are not sorted, or not unique", names)
+	}
+	for _, s := range specimens() {
+		names = slices.DeleteFunc(names, func(n string) bool { return n == s.spec.Name })
+		f := s.format(t)
+		if f.Name() != s.spec.Name {
+			t.Fatalf("New(%+v).Name() = %q", s.spec, f.Name())
+		}
+		if e := Extension(f); e != f.Name() && !strings.HasPrefix(e, f.Name()+".") {
+			t.Errorf("%s: extension %q", s, e)
+		}
+		t.Run(s.String(), func(t *testing.T) {
+			types := s.types(t)
+			rapid.Check(t, func(rt *rapid.T) {
+				l := Layout{
+					Dims:    rapid.SliceOfN(rapid.IntRange(1, 9), 0, 4).Draw(rt, "dims"),
+					Samples: rapid.IntRange(1, 12).Draw(rt, "samples"),
+					DType:   rapid.SampledFrom(types).Draw(rt, "dtype"),
+					File:    rapid.IntRange(0, 1<<40).Draw(rt, "file"),
+				}
+				if rapid.Bool().Draw(rt, "long") {
+					l.Dims = append(l.Dims, 3000)
+				}
+				s.check(rt, f, s.fitted(l))
+			})
+		})
+	}
+	for _, n := range names {
+		t.Errorf("container %s is not among the specimens of the contract suite", n)
+	}
+}
+
+func (s specimen) check(t *rapid.T, f Format, l Layout) {
+	seed := rapid.Uint64().Draw(t, "seed")
+	p := made(t, f, l, seed, rapid.IntRange(MinBuffer, 1<<20).Draw(t, "buffer"))
+	again, err := New(s.spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q := made(t, again, l, seed, rapid.IntRange(0, 70000).Draw(t, "other buffer")); !bytes.Equal(p.data, q.data) {
+		t.Fatal("the bytes depend on the buffer's length")
+	}
+	for i, n := range p.names {
+		if n == "" || path.Clean(n) != n || path.IsAbs(n) || slices.Contains(p.names[:i], n) || strings.HasSuffix(n, "."+Extension(f)) {
+			t.Fatalf("companion %d has the path %q", i, n)
+		}
+	}
+	buf := rapid.IntRange(MinBuffer, 100000).Draw(t, "reading buffer")
+	for k := range l.Samples {
+		got, file, err := p.read(t, k, buf)
+		want := l.SampleBytes()
+		if s.unsaid {
+			want = Unsaid
+		}
+		if err != nil || got.Logical != want {
+			t.Fatalf("sample %d: %+v, %v; want %d bytes", k, got, err, want)
+		}
+		if s.whole {
+			next := int64(0)
+			for i := 0; i < len(file.pieces); i += 2 {
+				if off := file.pieces[i]; off != next || off%int64(buf) != 0 {
+					t.Fatalf("piece %d: %d bytes at %d, buffer %d, expected at %d", i/2, file.pieces[i+1], off, buf, next)
+				}
+				next += file.pieces[i+1]
+			}
+			if next != p.size {
+				t.Fatalf("%d of %d bytes were read", next, p.size)
+			}
+		}
+	}
+	if !s.idle {
+		for _, k := range []int{-1, l.Samples, math.MaxInt, math.MinInt} {
+			if _, _, err := p.read(t, k, buf); err == nil {
+				t.Fatalf("sample %d of %d was read", k, l.Samples)
+			}
+		}
+	}
+	s.truncate(t, p, l.Samples, buf)
+	s.bend(t, p, l.Samples, buf)
+	s.stream(t, p, l, buf)
+}
+
+// truncate cuts the file, and each companion, in many places.
+func (s specimen) truncate(t *rapid.T, p pair, samples, buf int) {
+	cuts := []int{0, len(p.data) - 1}
+	for range 6 {
+		cuts = append(cuts, rapid.IntRange(0, len(p.data)-1).Draw(t, "cut"))
+	}
+	for _, cut := range cuts {
+		for _, size := range []int64{int64(cut), p.size} { // the second shrunk after its size was taken
+			q := p
+			q.data, q.size = p.data[:cut], size
+			s.failsSomewhere(t, q, samples, buf, int64(cut), fmt.Sprintf("cut to %d of %d bytes, size %d", cut, len(p.data), size))
+		}
+	}
+	for i := range p.idx {
+		cut := rapid.IntRange(0, len(p.idx[i])-1).Draw(t, "cut of a companion")
+		q := p
+		q.idx = slices.Clone(p.idx)
+		q.idx[i] = p.idx[i][:cut]
+		s.failsSomewhere(t, q, samples, buf, math.MaxInt64, fmt.Sprintf("companion %d cut to %d of %d bytes", i, cut, len(p.idx[i])))
+	}
+}
+
+// failsSomewhere checks that reading all samples meets the damage: each one where the whole file is read, at least one otherwise.
+func (s specimen) failsSomewhere(t *rapid.T, p pair, samples, buf int, length int64, what string) {
+	if s.idle {
+		return
+	}
+	failed := 0
+	for k := range samples {
+		got, _, err := p.read(t, k, buf)
+		if err == nil {
+			if got.Logical != Unsaid && got.Logical < 0 {
+				t.Fatalf("%s: sample %d: %+v", what, k, got)
+			}
+			continue
+		}
+		failed++
+		var damage *DataError
+		if !errors.As(err, &damage) {
+			t.Fatalf("%s: error %v, want a *DataError", what, err)
+		}
+		if damage.Format != p.f.Name() || damage.Offset < 0 || damage.Offset > length {
+			t.Fatalf("%s: %v names %s, offset %d", what, err, damage.Format, damage.Offset)
+		}
+	}
+	if failed == 0 || s.whole && !s.loose && failed < samples {
+		t.Fatalf("%s: %d of %d samples were read", what, samples-failed, samples)
+	}
+}
+
+// bend flips bits. Damage is found or not, but never a panic and never a number of bytes that was not asked for.
+func (s specimen) bend(t *rapid.T, p pair, samples, buf int) {
+	flip := func(b []byte) []byte {
+		at := rapid.IntRange(0, len(b)-1).Draw(t, "damaged byte")
+		bent := slices.Clone(b)
+		bent[at] ^= 1 << rapid.IntRange(0, 7).Draw(t, "damaged bit")
+		return bent
+	}
+	k := rapid.IntRange(0, samples-1).Draw(t, "sample of a damaged file")
+	for range 4 {
+		q := p
+		q.data = flip(p.data)
+		_, _, _ = q.read(t, k, buf)
+	}
+	for i := range p.idx {
+		q := p
+		q.idx = slices.Clone(p.idx)
+		q.idx[i] = flip(p.idx[i])
+		if got, _, err := q.read(t, k, buf); err == nil && got.Logical > p.size {
+			t.Fatalf("a damaged companion: %+v of a file of %d bytes", got, p.size)
+		}
+	}
+}
+
+// stream reads the file record by record, where the format can, and must see what ReadSample sees.
+func (s specimen) stream(t *rapid.T, p pair, l Layout, buf int) {
+	st, ok := p.f.(Streamed)
+	if !ok {
+		return
+	}
+	read := func(data []byte, size int64) (n int, asked int64, err error) {
+		var total int64
+		f := &counted{data: data, size: size, buf: buf, total: &total}
+		r := st.Stream(f, size, make([]byte, buf))
+		defer r.Close()
+		for {
+			got, err := r.Next()
+			if err != nil {
+				if f.bad != "" {
+					t.Fatalf("streaming: %s", f.bad)
+				}
+				for i := 0; i < len(f.pieces); i += 2 {
+					if f.pieces[i] != int64(i/2)*int64(buf) {
+						t.Fatalf("streaming: piece %d at %d with a buffer of %d", i/2, f.pieces[i], buf)
+					}
+				}
+				return n, asked, err
+			}
+			n++
+			if asked += got.Asked; asked != total || got.Logical != l.SampleBytes() {
+				t.Fatalf("streaming: sample %d: %+v; %d bytes were asked in all", n-1, got, total)
+			}
+		}
+	}
+	if n, asked, err := read(p.data, p.size); err != io.EOF || n != l.Samples || asked != p.size {
+		t.Fatalf("streaming: %d samples, %d bytes, %v; want %d, %d", n, asked, err, l.Samples, p.size)
+	}
+	cut := rapid.IntRange(1, len(p.data)-1).Draw(t, "cut of a stream")
+	var damage *DataError
+	if n, _, err := read(p.data[:cut], p.size); n >= l.Samples || !errors.As(err, &damage) {
+		t.Fatalf("streaming a file cut to %d of %d bytes: %d samples, %v", cut, len(p.data), n, err)
+	}
+}
+
+// failing fails with err once more than left bytes went through it.
+type failing struct {
+	left int
+	err  error
+}
+
+func (w *failing) Write(p []byte) (int, error) {
+	if len(p) > w.left {
+		return w.left, w.err
+	}
+	w.left -= len(p)
+	return len(p), nil
+}
+
+type failingFile struct{ err error }
+
+func (f failingFile) ReadAt([]byte, int64) (int, error) { return 0, f.err }
+
+func TestErrorsOfTheStorePassThrough(t *testing.T) {
+	want := errors.New("disk on fire")
+	for _, s := range specimens() {
+		l := s.fitted(Layout{Dims: []int{100, 100}, Samples: 3, DType: s.types(t)[min(4, len(s.types(t))-1)]})
+		f := s.format(t)
+		p := made(t, f, l, 1, 0)
+		if c, ok := f.(CompanionReader); ok {
+			for broken := range len(p.idx) + 1 {
+				if _, err := c.ReadSampleWith(failingFile{want}, p.size, func(i int) (io.ReaderAt, int64, error) {
+					if i == broken {
+						return nil, 0, want
+					}
+					return bytes.NewReader(p.idx[i]), int64(len(p.idx[i])), nil
+				}, 0, nil); !errors.Is(err, want) {
+					t.Errorf("%s: reading with companion %d broken gave %v", s, broken, err)
+				}
+			}
+		} else if _, err := f.ReadSample(failingFile{want}, p.size, 0, nil); !s.idle && !errors.Is(err, want) {
+			t.Errorf("%s: reading gave %v", s, err)
+		}
+		step := max(1, len(p.data)/61)
+		for left := 0; left < len(p.data); left += step {
+			if err := f.Write(&failing{left, want}, l, zeros{}, make([]byte, MinBuffer)); !errors.Is(err, want) {
+				t.Errorf("%s: writing %d bytes to a disk of %d gave %v", s, len(p.data), left, err)
+			}
+		}
+		if err := f.Write(&failing{len(p.data) - 1, nil}, l, zeros{}, make([]byte, MinBuffer)); !errors.Is(err, io.ErrShortWrite) {
+			t.Errorf("%s: a short write gave %v", s, err)
+		}
+		if c, ok := f.(Companioned); ok {
+			for i, c := range c.Companions() {
+				if err := c.Write(&failing{len(p.idx[i]) - 1, want}, l); !errors.Is(err, want) {
+					t.Errorf("%s: writing companion %d to a full disk gave %v", s, i, err)
+				}
+			}
+		}
+	}
+}
+
+func TestBadLayouts(t *testing.T) {
+	u8 := dtype(t, "uint8")
+	for _, l := range []Layout{
+		{}, {Dims: []int{0}, Samples: 1, DType: u8}, {Dims: []int{2, -1}, Samples: 1, DType: u8}, {Dims: []int{2}, DType: u8},
+		{Dims: []int{2}, Samples: 1}, {Dims: []int{1 << 31, 1 << 31}, Samples: 3, DType: u8}, {Dims: []int{2}, Samples: 1, DType: u8, File: -1},
+		{Dims: []int{1 << 62, 1 << 62, 1 << 62}, Samples: 1, DType: u8}, {Dims: slices.Repeat([]int{1}, MaxDims+1), Samples: 1, DType: u8},
+	} {
+		for _, s := range specimens() {
+			f := s.format(t)
+			if n, err := f.Size(l); err == nil {
+				t.Errorf("%s of layout %+v has %d bytes, want an error", s, l, n)
+			}
+			if err := f.Write(io.Discard, l, zeros{}, nil); err == nil {
+				t.Errorf("%s of layout %+v was written", s, l)
+			}
+			c, ok := f.(Companioned)
+			if !ok {
+				continue
+			}
+			for i, c := range c.Companions() {
+				if n, err := c.Size(l); err == nil {
+					t.Errorf("%s: companion %d of layout %+v has %d bytes, want an error", s, i, l, n)
+				}
+				if err := c.Write(io.Discard, l); err == nil {
+					t.Errorf("%s: companion %d of layout %+v was written", s, i, l)
+				}
+			}
+		}
+	}
+}
+
+// TestRefusedTypes: an element type that a container does not take is an error before anything is written.
+func TestRefusedTypes(t *testing.T) {
+	for _, s := range specimens() {
+		f := s.format(t)
+		for _, d := range dtypes() {
+			if s.dtypes == nil || slices.Contains(s.dtypes, d.Name) {
+				continue
+			}
+			l := s.fitted(Layout{Dims: []int{3, 4}, Samples: 2, DType: d.DType})
+			l.DType = d.DType
+			if n, err := f.Size(l); err == nil || !strings.Contains(err.Error(), d.Name) {
+				t.Errorf("%s of %s: size %d, %v; want an error that names the type", s, d.Name, n, err)
+			}
+			var out bytes.Buffer
+			if err := f.Write(&out, l, zeros{}, nil); err == nil || out.Len() > 0 {
+				t.Errorf("%s of %s: %d bytes were written, %v", s, d.Name, out.Len(), err)
+			}
+		}
+	}
+}
+
+// TestOneFormatManyReaders: the value is shared by all workers of a run, which read different files at once.
+func TestOneFormatManyReaders(t *testing.T) {
+	for _, s := range specimens() {
+		f := s.format(t)
+		var group sync.WaitGroup
+		for i := range 4 {
+			l := s.fitted(Layout{Dims: []int{40 + 7*i, 30}, Samples: 2 + i, DType: s.types(t)[0]})
+			p := made(t, f, l, uint64(i), 0)
+			group.Go(func() {
+				for j := range 40 {
+					got, _, err := p.read(t, j%l.Samples, MinBuffer+j)
+					if err != nil || !s.unsaid && got.Logical != l.SampleBytes() {
+						t.Errorf("%s: reader %d: %+v, %v", s, i, got, err)
+						return
+					}
+				}
+			})
+		}
+		group.Wait()
+	}
+}
+
+// reading returns a function that reads sample 1 of a file of two, over and over, as a run does.
+func (s specimen) reading(t testing.TB, l Layout) func() {
+	f := s.format(t)
+	p := made(t, f, l, 1, 0)
+	buf, file := make([]byte, 1<<16), bytes.NewReader(p.data)
+	c, ok := f.(CompanionReader)
+	if !ok {
+		return func() {
+			if _, err := f.ReadSample(file, p.size, 1, buf); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var idx []*bytes.Reader
+	for _, b := range p.idx {
+		idx = append(idx, bytes.NewReader(b))
+	}
+	open := func(i int) (io.ReaderAt, int64, error) { return idx[i], idx[i].Size(), nil }
+	return func() {
+		if _, err := c.ReadSampleWith(file, p.size, open, 1, buf); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestReadingAllocatesNothing holds the steady state of a run: whatever the format, once warm.
+func TestReadingAllocatesNothing(t *testing.T) {
+	for _, s := range specimens() {
+		if s.allocates {
+			continue
+		}
+		l := s.fitted(Layout{Dims: []int{300, 300}, Samples: 2, DType: s.types(t)[0]})
+		if got := testing.AllocsPerRun(100, s.reading(t, l)); got >= 1 { // a garbage collection in between may empty the pool once
+			t.Errorf("%s: reading a sample allocates %.1f times", s, got)
+		}
+	}
+}
+
+// TestWritingNeedsOnlyItsBuffer writes a file of 16 MiB and counts what was allocated.
+func TestWritingNeedsOnlyItsBuffer(t *testing.T) {
+	for _, s := range specimens() {
+		if s.allocates {
+			continue
+		}
+		l := s.fitted(Layout{Dims: []int{1 << 12, 1 << 12}, Samples: 1, DType: s.types(t)[0]})
+		f, buf := s.format(t), make([]byte, 1<<20)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if err := f.Write(&failing{left: 1 << 40}, l, zeros{}, buf); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 64<<10 {
+			t.Errorf("%s: writing 16 MiB allocates %d bytes", s, n)
+		}
+	}
+}
