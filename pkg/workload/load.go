@@ -41,6 +41,9 @@ type Resolved struct {
 	// Canonical is the canonical form, and Digest the BLAKE3 digest of its bytes.
 	Canonical []byte
 	Digest    digest.Digest
+	// Composed is the file with its overrides applied, as YAML, the way Hydra saves it: without defaults, unknown keys included,
+	// credentials blanked.
+	Composed []byte
 	// given says where each key got its value; keys that are not here have their default.
 	given map[string]Position
 }
@@ -75,6 +78,7 @@ func Load(src Source, o Options) (*Resolved, error) {
 	if err := resolve(root); err != nil {
 		return nil, err
 	}
+	composed := compose(root)
 	if ksm := root.find("checkpoint.ksm"); ksm != nil && ksm.kind == mapKind && ksm.get("enabled") == nil {
 		ksm.put("enabled", ksm.pos, &node{kind: boolKind, raw: "true", truth: true, pos: ksm.pos})
 	}
@@ -90,7 +94,8 @@ func Load(src Source, o Options) (*Resolved, error) {
 	if err := d.err(); err != nil {
 		return nil, err
 	}
-	r := &Resolved{Workload: w, Warnings: d.warns, Source: blake3Digest(src.Data), Overrides: shown, Canonical: canonical(w), given: d.given}
+	r := &Resolved{Workload: w, Warnings: d.warns, Source: blake3Digest(src.Data), Overrides: shown, Canonical: canonical(w), Composed: composed,
+		given: d.given}
 	r.Digest = blake3Digest(r.Canonical)
 	r.Name = strings.TrimSuffix(path.Base(strings.ReplaceAll(src.Name, `\`, "/")), path.Ext(src.Name))
 	return r, nil

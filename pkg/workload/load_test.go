@@ -82,6 +82,12 @@ func roundTrip(t testing.TB, r *Resolved) {
 	if again.Digest != r.Digest {
 		t.Fatalf("the shown workload is another one:\n%s\n%s\n%s", r.YAML(), r.Canonical, again.Canonical)
 	}
+	if again, err = Load(Source{Name: "composed.yaml", Data: r.Composed}, Options{}); err != nil {
+		t.Fatalf("the composed workload does not load: %v\n%s", err, r.Composed)
+	}
+	if again.Digest != r.Digest {
+		t.Fatalf("the composed workload is another one:\n%s\n%s\n%s", r.Composed, r.Canonical, again.Canonical)
+	}
 }
 
 // TestPeerFiles resolves the workload files of the peers, unchanged, where they are at hand.
