@@ -33,10 +33,19 @@ func flat(b *builder, t Type, sizes []int64) []entry {
 	return items
 }
 
+func typed(t testing.TB, name string) Type {
+	t.Helper()
+	ty, err := ParseType(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ty
+}
+
 // TestSizesAreDLIOs compares with files that DLIO wrote through PyTorch 1.13: sizes of its checkpoint trees, to the
 // byte.
 func TestSizesAreDLIOs(t *testing.T) {
-	half, single := Type{"bf16", 2, "BFloat16Storage"}, Type{"fp32", 4, "FloatStorage"}
+	half, single := typed(t, "bf16"), typed(t, "fp32")
 	model := func(m transformer, layers int) ([]entry, []Tensor) {
 		b := &builder{}
 		var state []entry

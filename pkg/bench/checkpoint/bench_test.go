@@ -25,7 +25,8 @@ func BenchmarkSave(b *testing.B) {
 				}
 				w := NewWriter(p, st)
 				zero := make([]byte, pieceSize)
-				newSource(p.files[0].arc, p.content(1, 0, &p.files[0])).read(zero)
+				f := p.Files(0)[0]
+				newSource(f.arc, p.content(1, 0, &f)).read(zero)
 				var ours, plain, starved time.Duration
 				b.SetBytes(p.BytesPerCheckpoint())
 				for i := 0; b.Loop(); i++ {

@@ -58,6 +58,7 @@ type peerTensor struct {
 	Name     string `json:"name"`
 	Content  string `json:"content"`
 	Elements int64  `json:"elements"`
+	Type     string `json:"type"`
 }
 
 func ask(t *testing.T, exe string, job peerJob) string {
@@ -75,18 +76,21 @@ func ask(t *testing.T, exe string, job peerJob) string {
 	return string(out)
 }
 
-// saved writes one checkpoint of each configuration and says what a reader has to find in it.
+// saved writes the last rank's part of one checkpoint of each configuration and says what a reader has to find in it.
 func saved(t *testing.T, configs ...Config) []peerFile {
 	t.Helper()
 	var files []peerFile
 	for _, c := range configs {
+		rank := c.Ranks - 1
+		if c.ModelType != "transformer" {
+			rank = 0
+		}
 		p, st, pt := plan(t, c), folder(t), Point{Number: 2, Epoch: 3, Step: 17}
-		if _, err := NewWriter(p, st).Save(context.Background(), pt, 0); err != nil {
+		if _, err := NewWriter(p, st).Save(context.Background(), pt, rank); err != nil {
 			t.Fatal(err)
 		}
-		for i := range p.files {
-			f := &p.files[i]
-			fill := p.content(pt.Number, 0, f)
+		for _, f := range p.Files(rank) {
+			fill := p.content(pt.Number, rank, &f)
 			dir := t.TempDir()
 			pf := peerFile{Path: filepath.Join(st.Root(), pt.Name(), f.Name), Twin: filepath.Join(dir, "twin.pt")}
 			for k, tn := range f.Tensors {
@@ -96,7 +100,7 @@ func saved(t *testing.T, configs ...Config) []peerFile {
 				if err := os.WriteFile(name, buf, 0o666); err != nil {
 					t.Fatal(err)
 				}
-				pf.Tensors = append(pf.Tensors, peerTensor{tn.Name, name, tn.Elements})
+				pf.Tensors = append(pf.Tensors, peerTensor{tn.Name, name, tn.Elements, tn.Type.Name})
 			}
 			files = append(files, pf)
 		}
@@ -116,15 +120,36 @@ func deep() Config {
 	return c
 }
 
+// transformers are transformers of all types and divisions.
+func transformers() []Config {
+	var list []Config
+	for i, types := range [][2]string{{"fp16", "fp32"}, {"bf16", "fp64"}, {"fp32", "bf16"}, {"int8", "uint8"}, {"fp64", "fp16"}} {
+		c := small(4)
+		c.ModelDatatype, c.OptimizerDatatype = types[0], types[1]
+		switch i {
+		case 0:
+			c.ZeroStage = 3
+		case 1:
+			c.Tensor, c.Pipeline, c.ZeroStage = 2, 2, 1
+		case 2:
+			c.Tensor, c.ZeroStage = 4, 2
+		default:
+			c.Pipeline = 4
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
 func TestPythonReadsTheArchives(t *testing.T) {
-	ask(t, python(t, "zipfile", "pickletools"), peerJob{Files: saved(t, config(), full(), deep())})
+	ask(t, python(t, "zipfile", "pickletools"), peerJob{Files: saved(t, append(transformers(), config(), full(), deep())...)})
 }
 
 // TestTorchReadsAndWritesTheSameBytes: torch.load gives the seeded bytes, and torch.save of them gives our file, byte
 // for byte.
 func TestTorchReadsAndWritesTheSameBytes(t *testing.T) {
 	long(t)
-	ask(t, python(t, "torch"), peerJob{Torch: true, Files: saved(t, config(), full(), deep())})
+	ask(t, python(t, "torch"), peerJob{Torch: true, Files: saved(t, append(transformers(), config(), full(), deep())...)})
 }
 
 // TestTorchBeyond4GiB compares an archive with sizes and offsets of 64 bits with the one that PyTorch makes. It needs 9

@@ -43,30 +43,26 @@ type Config struct {
 	ModelType string
 	// ModelSizeBytes is model.model_size_bytes: the size of the int8 tensor "model_states". 0 leaves it out.
 	ModelSizeBytes int64
-	// NumLayers is model.num_layers, LayerParameters is model.layer_parameters: with both, layers 1 to NumLayers hold
-	// int8 tensors of so many elements each.
+	// NumLayers is model.num_layers. Above 0 there are layers: of the int8 tensors of so many elements each that
+	// LayerParameters (model.layer_parameters) lists, or else those of the Transformer (model.transformer).
 	NumLayers       int
 	LayerParameters []int64
+	Transformer     Transformer
 	// OptimizationGroups is model.optimization_groups: for each group two int8 tensors "a" and "b" of that length, and
-	// one tensor "combined" as long as all groups together.
+	// one tensor "combined" as long as all groups together. Without them the optimizer is the transformer's, where the
+	// layers are.
 	OptimizationGroups []int64
-	// Tensor, Pipeline and ZeroStage are model.parallelism.tensor, .pipeline and .zero_stage.
-	Tensor, Pipeline, ZeroStage int
-	// Subset is true for checkpoint.mode subset.
+	// ModelDatatype and OptimizerDatatype are the element types of a transformer's tensors (ParseType).
+	ModelDatatype, OptimizerDatatype string
+	// Tensor, Pipeline, Data and ZeroStage are model.parallelism.tensor, .pipeline, .data and .zero_stage. 0 is the
+	// default of each; Data may be -1, too.
+	Tensor, Pipeline, Data, ZeroStage int
+	// Subset is true for checkpoint.mode subset: the ranks are the first ones of a larger run.
 	Subset bool
 }
 
-// Type is the element type of a tensor.
-type Type struct {
-	// Name is DLIO's name of the type.
-	Name string
-	// Size is in bytes.
-	Size    int64
-	storage string // PyTorch's storage class
-}
-
-// Int8 is the type of every tensor of fixed size.
-func Int8() Type { return Type{Name: "int8", Size: 1, storage: "CharStorage"} }
+// transformer says whether the layers are a transformer's.
+func (c *Config) transformer() bool { return c.NumLayers > 0 && len(c.LayerParameters) == 0 }
 
 // Tensor is one tensor in a file.
 type Tensor struct {
@@ -95,38 +91,39 @@ type File struct {
 // Plan is what every checkpoint of a run consists of. It is immutable and safe for concurrent use.
 type Plan struct {
 	cfg    Config
-	files  []File // of the one rank that writes
+	par    parallelism
+	shares []share // two for each pipeline stage: of the first copy of the model, and of all others
 	family *stream.Seeded
+	// bytes and payload are over all ranks, dlio is the payload as DLIO counts it.
+	bytes, payload, dlio int64
 }
 
-// NewPlan lays out the checkpoints of a run without writing anything. States that this version cannot write are refused
-// with the name of the workload key.
+// NewPlan lays out the checkpoints of a run without writing anything. States that cannot be are refused with the name
+// of the workload key and the numbers.
 func NewPlan(cfg Config) (*Plan, error) {
-	if err := check(cfg); err != nil {
+	p, err := newPlan(cfg)
+	if err != nil {
 		return nil, fmt.Errorf("checkpoint plan: %w", err)
-	}
-	p := &Plan{cfg: cfg, family: stream.New(Domain, Version, cfg.Seed)}
-	if cfg.ModelSizeBytes > 0 {
-		b := &builder{}
-		p.add("model_states-0.pt", []entry{b.tensor("model_states", cfg.ModelSizeBytes)}, b)
-	}
-	// Without parallelism, tensor and pipeline rank are 0, and so is the data-parallel rank of the one writer.
-	if len(cfg.LayerParameters) > 0 && cfg.NumLayers > 0 {
-		b := &builder{}
-		p.add("zero_pp_rank_0_mp_rank_0_model_states.pt", b.layers(cfg.NumLayers, cfg.LayerParameters), b)
-	}
-	if len(cfg.OptimizationGroups) > 0 {
-		b := &builder{}
-		p.add("zero_pp_rank_0_mp_rank_0_optim_states.pt", b.groups(cfg.OptimizationGroups), b)
-	}
-	if len(p.files) == 0 {
-		return nil, fmt.Errorf("checkpoint plan: a checkpoint would hold nothing: model.model_size_bytes is 0 and there are no " +
-			"model.layer_parameters or model.optimization_groups; give one of them or set workflow.checkpoint to false")
 	}
 	return p, nil
 }
 
-// check refuses what cannot be planned.
+func newPlan(cfg Config) (*Plan, error) {
+	if err := check(cfg); err != nil {
+		return nil, err
+	}
+	par, err := parallelismOf(cfg)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{cfg: cfg, par: par, family: stream.New(Domain, Version, cfg.Seed)}
+	if err := p.share(); err != nil {
+		return nil, err
+	}
+	return p, p.total()
+}
+
+// check refuses sizes that cannot be.
 func check(cfg Config) error {
 	switch {
 	case cfg.Ranks < 1 || cfg.Ranks > MaxRanks:
@@ -134,22 +131,15 @@ func check(cfg Config) error {
 	case cfg.Framework != "pytorch":
 		return fmt.Errorf("framework %q: checkpoints are written in PyTorch's form only; set framework to pytorch or "+
 			"workflow.checkpoint to false", cfg.Framework)
-	case cfg.ModelType == "transformer":
-		return fmt.Errorf("model.type transformer: checkpoints of transformers are not written by this version; only states of fixed " +
-			"size are (model.model_size_bytes, model.layer_parameters, model.optimization_groups)")
-	case cfg.NumLayers > 0 && len(cfg.LayerParameters) == 0:
-		return fmt.Errorf("model.num_layers %d without model.layer_parameters: the layers would be a transformer's, which this "+
-			"version does not write", cfg.NumLayers)
-	case cfg.Tensor > 1:
-		return fmt.Errorf("model.parallelism.tensor %d: this version writes checkpoints without parallelism only (1)", cfg.Tensor)
-	case cfg.Pipeline > 1:
-		return fmt.Errorf("model.parallelism.pipeline %d: this version writes checkpoints without parallelism only (1)", cfg.Pipeline)
-	case cfg.ZeroStage != 0:
-		return fmt.Errorf("model.parallelism.zero_stage %d: this version writes checkpoints without sharding only (0)", cfg.ZeroStage)
-	case cfg.Subset:
-		return fmt.Errorf("checkpoint.mode subset: this version writes whole checkpoints only (default)")
-	case cfg.ModelSizeBytes < 0:
-		return fmt.Errorf("model.model_size_bytes %d: expected 0 or more", cfg.ModelSizeBytes)
+	case cfg.ModelSizeBytes < 0 || cfg.ModelSizeBytes > maxState:
+		return fmt.Errorf("model.model_size_bytes %d: expected 0 to 2^61", cfg.ModelSizeBytes)
+	case cfg.NumLayers > maxLayers && len(cfg.LayerParameters) == 0:
+		return fmt.Errorf("model.num_layers %d: at most %d are possible", cfg.NumLayers, maxLayers)
+	}
+	if cfg.transformer() {
+		if err := cfg.Transformer.check(cfg.NumLayers); err != nil {
+			return err
+		}
 	}
 	total, tensors := cfg.ModelSizeBytes, int64(1)
 	add := func(key string, sizes []int64, times int64) error {
@@ -158,7 +148,7 @@ func check(cfg Config) error {
 				return fmt.Errorf("%s[%d] is %d: expected 1 or more elements", key, i, n)
 			}
 			hi, lo := bits.Mul64(uint64(n), uint64(times))
-			if total += int64(lo); hi != 0 || lo > math.MaxInt64/4 || total > math.MaxInt64/4 {
+			if total += int64(lo); hi != 0 || lo > maxState || total > maxState {
 				return fmt.Errorf("%s[%d] is %d: the state would exceed 2^61 bytes", key, i, n)
 			}
 		}
@@ -172,70 +162,61 @@ func check(cfg Config) error {
 	if err := add("model.optimization_groups", cfg.OptimizationGroups, 3); err != nil {
 		return err
 	}
-	if total > math.MaxInt64/4 {
-		return fmt.Errorf("model.model_size_bytes %d: the state would exceed 2^61 bytes", cfg.ModelSizeBytes)
-	}
-	if tensors >= maxTensors {
-		return fmt.Errorf("%d tensors: at most %d are possible; check model.num_layers and model.layer_parameters", tensors, maxTensors)
+	if tensors > maxLayers*8 {
+		return fmt.Errorf("%d tensors: at most %d are possible; check model.num_layers and model.layer_parameters", tensors, maxLayers*8)
 	}
 	return nil
 }
 
-// maxTensors keeps the layout of a file small beside its buffers, and within the 16-bit count of a zip directory.
-const maxTensors = 1 << 15
+const (
+	// maxTensors keeps the layout of a file small beside its buffers, and within the 16-bit count of a zip directory.
+	maxTensors = 1 << 15
+	// maxState bounds the state of a rank, and of all ranks.
+	maxState = math.MaxInt64 / 4
+)
 
-// add appends a file, and numbers its tensors after those of the files before.
-func (p *Plan) add(name string, state []entry, b *builder) {
-	base := 0
-	for _, f := range p.files {
-		base += len(f.Tensors)
-	}
-	f := File{Name: name, Tensors: b.tensors}
-	for i := range f.Tensors {
-		f.Tensors[i].Index = base + i
-		f.Payload += f.Tensors[i].Bytes()
-	}
-	f.arc = newArchive(state, f.Tensors)
-	f.Size = f.arc.size
-	p.files = append(p.files, f)
-}
-
-// Writes reports whether a rank writes anything. Without parallelism all ranks hold the same state, and rank 0 alone
-// saves it.
-func (p *Plan) Writes(rank int) bool { return rank == 0 }
+// Writes reports whether a rank writes anything. Ranks that hold a copy of what others save do not.
+func (p *Plan) Writes(rank int) bool { return len(p.shareOf(rank).files) > 0 }
 
 // Files are the files that a rank writes, in order; none for a rank that writes nothing. The caller may not change
-// them.
+// their tensors.
 func (p *Plan) Files(rank int) []File {
-	if !p.Writes(rank) {
+	s := p.shareOf(rank)
+	if len(s.files) == 0 {
 		return nil
 	}
-	return p.files
+	files := make([]File, len(s.files))
+	for i := range s.files {
+		f := &s.files[i]
+		files[i] = File{Name: p.par.name(f.kind, f.layer, rank), Size: f.arc.size, Payload: f.payload, Tensors: f.tensors, arc: f.arc}
+	}
+	return files
 }
+
+// RankBytes is the size of the files that a rank writes, and RankPayload that of their tensors.
+func (p *Plan) RankBytes(rank int) int64 { return p.shareOf(rank).size }
+
+// RankPayload is the size of the tensors that a rank writes.
+func (p *Plan) RankPayload(rank int) int64 { return p.shareOf(rank).payload }
 
 // BytesPerCheckpoint is the size of all files of one checkpoint, over all ranks.
-func (p *Plan) BytesPerCheckpoint() int64 {
-	var n int64
-	for _, f := range p.files {
-		n += f.Size
-	}
-	return n
-}
+func (p *Plan) BytesPerCheckpoint() int64 { return p.bytes }
 
-// PayloadPerCheckpoint is the size of all tensors of one checkpoint, over all ranks: what DLIO divides by the duration.
-func (p *Plan) PayloadPerCheckpoint() int64 {
-	var n int64
-	for _, f := range p.files {
-		n += f.Payload
-	}
-	return n
-}
+// PayloadPerCheckpoint is the size of all tensors of one checkpoint, over all ranks.
+func (p *Plan) PayloadPerCheckpoint() int64 { return p.payload }
 
-// MemoryBytes is the buffer memory of one save.
+// DLIOBytes is what DLIO takes for the size of one checkpoint (its checkpoint_size_GB, and what it divides by the duration). It
+// leaves out tensors of model.layer_parameters and model.optimization_groups, counts a model_states tensor once however many ranks
+// write it, and under ZeRO 2 counts the copies of the model that are not written.
+func (p *Plan) DLIOBytes() int64 { return p.dlio }
+
+// MemoryBytes is the buffer memory of one save, or of one load.
 func (p *Plan) MemoryBytes() int64 {
 	var largest int64
-	for _, f := range p.files {
-		largest = max(largest, f.Size)
+	for _, s := range p.shares {
+		for i := range s.files {
+			largest = max(largest, s.files[i].arc.size)
+		}
 	}
 	return min(pieces, (largest+pieceSize-1)/pieceSize) * pieceSize
 }
@@ -244,7 +225,9 @@ func (p *Plan) MemoryBytes() int64 {
 func (p *Plan) content(number, rank int, f *File) filler {
 	base := uint64(number)<<(rankBits+tensorBits) | uint64(rank)<<tensorBits
 	return func(dst []byte, tensor int, off int64) {
-		p.family.Fill(dst, base|uint64(f.Tensors[tensor].Index), uint64(off))
+		t := &f.Tensors[tensor]
+		index := base | uint64(t.Index)
+		t.Type.fill(dst, off, func(dst []byte, off int64) { p.family.Fill(dst, index, uint64(off)) })
 	}
 }
 

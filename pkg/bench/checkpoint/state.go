@@ -27,21 +27,6 @@ func (b *builder) nested(key string, items func() []entry) entry {
 	return e
 }
 
-// layers is {"1": {"0": tensor, "1": tensor, ...}, ..., "n": {...}}.
-func (b *builder) layers(n int, parameters []int64) []entry {
-	state := make([]entry, 0, n)
-	for layer := 1; layer <= n; layer++ {
-		state = append(state, b.nested(strconv.Itoa(layer), func() []entry {
-			items := make([]entry, 0, len(parameters))
-			for i, elements := range parameters {
-				items = append(items, b.tensor(strconv.Itoa(i), elements))
-			}
-			return items
-		}))
-	}
-	return state
-}
-
 // groups is {"0": {"a": tensor, "b": tensor}, ..., "combined": tensor}.
 func (b *builder) groups(sizes []int64) []entry {
 	state, sum := make([]entry, 0, len(sizes)+1), int64(0)

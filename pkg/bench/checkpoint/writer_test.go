@@ -86,12 +86,23 @@ func TestPlanRefuses(t *testing.T) {
 	for key, change := range map[string]func(*Config){
 		"ranks":                        func(c *Config) { c.Ranks = 0 },
 		"framework":                    func(c *Config) { c.Framework = "tensorflow" },
-		"model.type":                   func(c *Config) { c.ModelType = "transformer" },
-		"model.num_layers":             func(c *Config) { c.NumLayers = 8 },
 		"model.parallelism.tensor":     func(c *Config) { c.Tensor = 4 },
 		"model.parallelism.pipeline":   func(c *Config) { c.Pipeline = 8 },
-		"model.parallelism.zero_stage": func(c *Config) { c.ZeroStage = 1 },
-		"checkpoint.mode":              func(c *Config) { c.Subset = true },
+		"model.parallelism.zero_stage": func(c *Config) { c.ZeroStage = 4 },
+		"model.parallelism.data 3":     func(c *Config) { c.Data = 3 },
+		"checkpoint.mode subset":       func(c *Config) { c.Subset = true },
+		"data 1 x pipeline 1":          func(c *Config) { c.Subset, c.Data = true, 1 },
+		"with zero_stage 3":            func(c *Config) { c.Pipeline, c.ZeroStage = 2, 3 },
+		"for model.num_layers 1":       func(c *Config) { c.Pipeline, c.NumLayers, c.LayerParameters = 2, 1, []int64{5} },
+		"model.layer_parameters[0] is": func(c *Config) { c.NumLayers, c.LayerParameters = 1, []int64{0} },
+		"tensor 1/0 would be empty":    func(c *Config) { c.Tensor, c.NumLayers, c.LayerParameters = 2, 1, []int64{1} },
+		"hidden_size is 0":             func(c *Config) { *c = small(c.Ranks); c.Transformer.Hidden = 0 },
+		"num_attention_heads is 65":    func(c *Config) { *c = small(c.Ranks); c.Transformer.Heads = 65 },
+		"model.model_datatype":         func(c *Config) { *c = small(c.Ranks); c.ModelDatatype = "fp8" },
+		"model.optimizer_datatype":     func(c *Config) { *c = small(c.Ranks); c.OptimizerDatatype = "tf32" },
+		"model.num_layers 1000000":     func(c *Config) { *c = small(c.Ranks); c.NumLayers = 1000000 },
+		"in one file":                  func(c *Config) { *c = small(c.Ranks); c.NumLayers = 6000 },
+		"2^56":                         func(c *Config) { *c = small(c.Ranks); c.Transformer.Hidden, c.NumLayers = 1<<24, 1<<16 },
 		"model.model_size_bytes -1":    func(c *Config) { c.ModelSizeBytes = -1 },
 		"hold nothing":                 func(c *Config) { c.ModelSizeBytes = 0 },
 		"model.model_size_bytes 9":     func(c *Config) { c.ModelSizeBytes = 9e18 },
@@ -203,6 +214,49 @@ func TestGoldenDigests(t *testing.T) {
 	}
 }
 
+// TestGoldenTransformers freezes the bytes of transformers of every type: of each file of rank 1 in checkpoint 2. They never change, as
+// those above.
+func TestGoldenTransformers(t *testing.T) {
+	for _, g := range []struct {
+		model, optimizer       string
+		tensor, pipeline, zero int
+		sums                   []string
+	}{
+		{"fp16", "fp32", 1, 1, 3, []string{
+			"131000 e530975b4784226c89a164152b662a616fc7e5180985ba66f83fa0912d7ff2ec global_epoch1_step2/zero_pp_rank_1_mp_rank_0_model_states.pt",
+			"769303 a5c92ddb53e7768fc47e5e17716bbc5d258d875b85e9590a8de3177ae6429c62 global_epoch1_step2/zero_pp_rank_1_mp_rank_0_optim_states.pt",
+		}},
+		{"bf16", "fp64", 2, 1, 1, []string{
+			"131320 8319f7a96cf92408e3f624343f3081791118f4c17a5150b1fe0f3f5a1cda8fd4 global_epoch1_step2/model_1_model_states.pt",
+			"1536919 4449142ac541bb3106a8236bb05a275406dd72df338b4423ead017bb8b825160 global_epoch1_step2/zero_pp_rank_0_mp_rank_1_optim_states.pt",
+		}},
+		{"fp32", "bf16", 1, 2, 2, []string{
+			"215191 1b9ca7176a276e1f4df5cdc08cf8037d8d6713cb4643c1aca6b6fd8d0f406a93 global_epoch1_step2/layer_2-model_1_model_states.pt",
+			"41707 8292d8307efd7c2e827182b74ebead9a50391ed3dbe1eec4ecdc2538df1facfc global_epoch1_step2/layer_3-model_1_model_states.pt",
+			"1003 ce955f70583877c225750f0e5ed584f81c5e3eebea9f4eaec8ea8527dc3373ab global_epoch1_step2/layer_4-model_1_model_states.pt",
+			"385495 453036811284a90cbdcfec3c2f2897fccb45bad69ef77ae49ae48c7fd85bd7fe global_epoch1_step2/zero_pp_rank_0_mp_rank_1_optim_states.pt",
+		}},
+		{"int8", "uint8", 2, 1, 0, []string{
+			"67512 aa4f0789274306ebec2b1256b5af479aabfc608ab05d986cfb7aef23a8f439c9 global_epoch1_step2/zero_pp_rank_0_mp_rank_1_model_states.pt",
+			"193687 374e34dc7794ba163fadd113238e681b60c80d12044316b1b5cd25410af160e4 global_epoch1_step2/zero_pp_rank_0_mp_rank_1_optim_states.pt",
+		}},
+	} {
+		c := small(2)
+		c.NumLayers, c.Tensor, c.Pipeline, c.ZeroStage, c.ModelDatatype, c.OptimizerDatatype = 2, g.tensor, g.pipeline, g.zero, g.model, g.optimizer
+		sums, err := plan(t, c).Expect(context.Background(), Point{Number: 2, Epoch: 1, Step: 2}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range sums {
+			got = append(got, fmt.Sprintf("%d %x %s", s.Size, s.Digest[:], s.Path))
+		}
+		if !slices.Equal(got, g.sums) {
+			t.Errorf("%s and %s: found\n%s\nexpected\n%s", g.model, g.optimizer, strings.Join(got, "\n"), strings.Join(g.sums, "\n"))
+		}
+	}
+}
+
 const (
 	goldenSmall     = "b809da8e2e85b48303d428e223ddb0aedc9c15d5a34ef50dc88dbd4a03070203"
 	goldenModel     = "38fb98e7b83d390b565c08cfce79253e30a7ddab74fd3b6804ad6f1ba9294887"
@@ -221,9 +275,10 @@ func TestContentDependsOnAllOfItsNames(t *testing.T) {
 	for _, p := range []*Plan{plan(t, c), plan(t, other)} {
 		for _, number := range []int{1, 2, MaxNumber} {
 			for _, rank := range []int{0, 1, 2} {
-				for i := range p.files {
-					fill := p.content(number, rank, &p.files[i])
-					for k, tn := range p.files[i].Tensors {
+				for i := range p.Files(0) {
+					f := &p.Files(0)[i]
+					fill := p.content(number, rank, f)
+					for k, tn := range f.Tensors {
 						buf := make([]byte, min(tn.Bytes(), 8192))
 						fill(buf, k, 0)
 						for b := 0; b+64 <= len(buf); b += 64 {

@@ -1,6 +1,6 @@
 """Checks archives with Python's own zipfile and pickletools, and with PyTorch where asked.
 
-Standard input is JSON: {"torch": bool, "files": [{"path", "twin", "tensors": [{"name", "content", "elements"}]}]}, where "content" is
+Standard input is JSON: {"torch": bool, "files": [{"path", "twin", "tensors": [{"name", "content", "elements", "type"}]}]}, where "content" is
 a file that holds the bytes that the tensor must have and "twin" is where PyTorch writes its own archive of the same state.
 """
 import hashlib
@@ -9,6 +9,11 @@ import pickle
 import pickletools
 import sys
 import zipfile
+
+
+STORAGES = {"int8": "CharStorage", "uint8": "ByteStorage", "fp16": "HalfStorage", "bf16": "BFloat16Storage", "fp32": "FloatStorage",
+            "fp64": "DoubleStorage"}
+DTYPES = {"int8": "int8", "uint8": "uint8", "fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
 
 
 class Call:
@@ -60,14 +65,14 @@ def check(spec):
         (storage, kind, key, place, count), offset, shape, stride, grad, hooks = args
         n = t["elements"]
         assert call == "torch._utils._rebuild_tensor_v2", call
-        assert (storage, kind.name, place, count) == ("storage", "torch.CharStorage", "cpu", n), name
+        assert (storage, kind.name, place, count) == ("storage", "torch." + STORAGES[t["type"]], "cpu", n), name
         assert (offset, shape, stride, grad) == (0, (n,), (1,), False), name
         assert hooks == ("collections.OrderedDict", ()), name
         info = archive.getinfo("archive/data/" + key)
         head = raw[info.header_offset:info.header_offset + 30]
         start = info.header_offset + 30 + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
         assert start % 64 == 0, "alignment"
-        assert raw[start:start + n] == content(t) and info.file_size == n, name + ": content"
+        assert raw[start:start + info.file_size] == content(t), name + ": content"
 
 
 def check_torch(spec):
@@ -76,11 +81,13 @@ def check_torch(spec):
     found = list(flatten(torch.load(spec["path"])))
     assert [n for n, _ in found] == [t["name"] for t in spec["tensors"]], "names and order"
     for (name, tensor), t in zip(found, spec["tensors"]):
-        assert tensor.dtype == torch.int8 and tuple(tensor.shape) == (t["elements"],), name
-        assert tensor.numpy().tobytes() == content(t), name + ": content"
+        assert tensor.dtype == getattr(torch, DTYPES[t["type"]]) and tuple(tensor.shape) == (t["elements"],), name
+        assert torch.isfinite(tensor).all(), name + ": not finite"
+        assert tensor.element_size() * tensor.numel() == len(content(t)), name + ": size"
+        assert tensor.view(torch.int8).numpy().tobytes() == content(t), name + ": content"
     state = {}
     for t in spec["tensors"]:
-        tensor = torch.frombuffer(bytearray(content(t)), dtype=torch.int8)
+        tensor = torch.frombuffer(bytearray(content(t)), dtype=getattr(torch, DTYPES[t["type"]]))
         *path, key = t["name"].split("/")
         at = state
         for part in path:
