@@ -15,14 +15,17 @@ const (
 
 // FileSpec is one file of a data set.
 type FileSpec struct {
-	Path   string // below the data folder
-	Layout format.Layout
-	Size   int64 // bytes
+	Path   string        // below the data folder
+	Layout format.Layout // of a companion: that of its data file
+	Size   int64         // bytes; where AtMost is true, the most that it can be
+	// AtMost is true where the size follows from the content (format.Measured); Recipe.Measure computes it.
+	AtMost bool
 
-	stream uint64 // index of its content
+	stream    uint64 // index of its content
+	companion int    // 0 for a data file, else one more than the number of its companion
 }
 
-// File returns file i in DLIO's order of generation: the training files, then those for validation; 0 <= i < Files().
+// File returns data file i in DLIO's order of generation: the training files, then those for validation; 0 <= i < Files().
 // It computes it alone, whatever the number of files.
 func (r Recipe) File(i int) FileSpec {
 	part, folder, k, index := r.doc.Train, trainFolder, i, uint64(i)
@@ -30,9 +33,35 @@ func (r Recipe) File(i int) FileSpec {
 		part, folder, k = r.doc.Valid, validFolder, i-part.Files
 		index = validStream | uint64(k)
 	}
-	f := FileSpec{Path: r.path(part, folder, k), Layout: r.layout(r.dims(index)), stream: index}
-	f.Size, _ = r.format.Size(f.Layout) // checked for the largest layout when the recipe was made
+	f := FileSpec{Path: r.path(part, folder, k), Layout: r.layout(r.dims(index)), AtMost: r.measured != nil, stream: index}
+	f.Layout.File = i
+	f.Size, _ = r.format.Size(f.Layout) // checked for all layouts that there can be when the recipe was made
 	return f
+}
+
+// Companions returns how many companions each data file has.
+func (r Recipe) Companions() int { return len(r.companions) }
+
+// Companion returns companion c of data file i; 0 <= i < Files(), 0 <= c < Companions().
+func (r Recipe) Companion(i, c int) FileSpec {
+	f := r.File(i)
+	f.Path = r.companions[c].Path(f.Path)
+	f.Size, _ = r.companions[c].Size(f.Layout) // checked with the data files
+	f.AtMost, f.companion = false, c+1
+	return f
+}
+
+// Entries returns the number of all files, companions included: as many as the manifest has.
+func (r Recipe) Entries() int { return r.Files() * (1 + len(r.companions)) }
+
+// Entry returns file i of all: the data files as File numbers them, then the companions of the first data file, of the second, and so on;
+// 0 <= i < Entries().
+func (r Recipe) Entry(i int) FileSpec {
+	if i < r.Files() {
+		return r.File(i)
+	}
+	i -= r.Files()
+	return r.Companion(i/len(r.companions), i%len(r.companions))
 }
 
 // path returns DLIO's name of file k of a part: <folder>/[<k mod S>/]<prefix>_<k>_of_<files>.<format>, numbers below F and S
@@ -51,7 +80,7 @@ func (r Recipe) path(part Part, folder string, k int) string {
 	p = append(p, "_of_"...)
 	p = strconv.AppendInt(p, int64(part.Files), 10)
 	p = append(p, '.')
-	return string(append(p, r.format.Name()...))
+	return string(append(p, r.extension...))
 }
 
 // appendPadded appends n with as many digits as of has.
@@ -65,10 +94,12 @@ func appendPadded(p []byte, n, of int) []byte {
 
 // dims returns the shape of the samples of one file. All samples in a file share it, as in DLIO.
 func (r Recipe) dims(index uint64) []int {
-	if len(r.doc.RecordDims) > 0 {
+	switch {
+	case len(r.doc.RecordDims) > 0:
 		return r.doc.RecordDims
-	}
-	if r.spread == 0 {
+	case r.flat:
+		return []int{int(r.doc.RecordLength)}
+	case r.spread == 0:
 		side := int(r.mean) // DLIO rounds down too; a record length is at least 1
 		return []int{side, side}
 	}
@@ -81,7 +112,7 @@ func (r Recipe) side(index, draw uint64) int {
 	return max(1, int(math.Floor(x+0.5)))
 }
 
-// sorted returns the generation index of the file whose path is k-th in the order of raw bytes. Padding makes this order
+// sorted returns the generation index of the data file whose path is k-th in the order of raw bytes. Padding makes this order
 // that of the numbers: part by part, folder by folder.
 func (r Recipe) sorted(k int) int {
 	if n := r.doc.Train.Files; k >= n {
@@ -106,5 +137,56 @@ func (p Part) sorted(k int) int {
 	return k
 }
 
-// content returns the elements of a file.
+// cursor goes through all files in the order of their paths. Data files of one part and folder have names of one length, so that
+// whatever a companion adds in front or behind, the companions of one kind have the order of their data files; the cursor merges them.
+type cursor struct {
+	r     *Recipe
+	at    []int      // how many data files and companions of each kind are behind
+	heads []FileSpec // the next of each kind, without a path where there is none
+}
+
+func (r *Recipe) walk() *cursor {
+	c := &cursor{r: r, at: make([]int, 1+len(r.companions)), heads: make([]FileSpec, 1+len(r.companions))}
+	for kind := range c.heads {
+		c.load(kind)
+	}
+	return c
+}
+
+func (c *cursor) load(kind int) {
+	c.heads[kind] = FileSpec{}
+	if k := c.at[kind]; k >= c.r.Files() {
+		return
+	} else if i := c.r.sorted(k); kind == 0 {
+		c.heads[kind] = c.r.File(i)
+	} else {
+		c.heads[kind] = c.r.Companion(i, kind-1)
+	}
+}
+
+// peek returns the next file, false at the end.
+func (c *cursor) peek() (FileSpec, bool) {
+	f := c.heads[c.least()]
+	return f, f.Path != ""
+}
+
+// skip moves on.
+func (c *cursor) skip() {
+	kind := c.least()
+	c.at[kind]++
+	c.load(kind)
+}
+
+// least is the kind whose next path comes first.
+func (c *cursor) least() int {
+	kind := 0
+	for i := range c.heads {
+		if p := c.heads[i].Path; p != "" && (c.heads[kind].Path == "" || p < c.heads[kind].Path) {
+			kind = i
+		}
+	}
+	return kind
+}
+
+// content returns the elements of a data file.
 func (r Recipe) content(f FileSpec) format.Content { return r.dtype.Seeded(r.family, f.stream) }

@@ -42,8 +42,8 @@ type rooted interface{ Root() string }
 // found is what stands in a data folder before generating.
 type found struct {
 	marker    bool     // generation began here, by this recipe
-	files     int      // of the recipe
-	bytes     int64    // of those that have the right size
+	files     int      // of the recipe, companions included
+	bytes     int64    // of those that can be what they should be
 	temporary []string // left over by a process that was killed
 }
 
@@ -51,7 +51,7 @@ type found struct {
 func inspect(ctx context.Context, st Store, r Recipe) (found, error) {
 	var f found
 	var foreign, wrong []string
-	others, k := 0, 0
+	others, all := 0, r.walk()
 	note := func(list *[]string, text string) {
 		if len(*list) < 5 {
 			*list = append(*list, text)
@@ -67,23 +67,22 @@ func inspect(ctx context.Context, st Store, r Recipe) (found, error) {
 			f.marker = true
 			return checkMarker(st, r)
 		}
-		var spec FileSpec
-		for ; k < r.Files(); k++ {
-			if spec = r.File(r.sorted(k)); spec.Path >= i.Path {
-				break
-			}
+		spec, ok := all.peek()
+		for ok && spec.Path < i.Path {
+			all.skip()
+			spec, ok = all.peek()
 		}
-		if k == r.Files() || spec.Path != i.Path {
+		if !ok || spec.Path != i.Path {
 			note(&foreign, i.Path)
 			return nil
 		}
 		f.files++
-		if spec.Size == i.Size {
+		if spec.canBe(i.Size) {
 			f.bytes += i.Size
 		} else {
-			note(&wrong, fmt.Sprintf("%s (expected %d bytes, found %d)", i.Path, spec.Size, i.Size))
+			note(&wrong, fmt.Sprintf("%s (expected %s, found %d)", i.Path, spec.sizeText(), i.Size))
 		}
-		k++
+		all.skip()
 		return nil
 	})
 	switch {
@@ -97,6 +96,16 @@ func inspect(ctx context.Context, st Store, r Recipe) (found, error) {
 		return found{}, occupied(wrong, others)
 	}
 	return f, nil
+}
+
+// canBe reports whether a file of n bytes can be f.
+func (f FileSpec) canBe(n int64) bool { return n == f.Size || f.AtMost && n < f.Size }
+
+func (f FileSpec) sizeText() string {
+	if f.AtMost {
+		return fmt.Sprintf("at most %d bytes", f.Size)
+	}
+	return fmt.Sprintf("%d bytes", f.Size)
 }
 
 func occupied(names []string, all int) error {

@@ -1,6 +1,7 @@
 package datagen
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -18,7 +19,8 @@ import (
 	"github.com/benchpin/benchpin/pkg/store"
 )
 
-// Progress says how far generating has come. Files and bytes that were there already count when they were compared.
+// Progress says how far generating has come. Files and bytes that were there already count when they were compared. AllBytes is -1
+// where it is not known before all is made (Recipe.Exact).
 type Progress struct {
 	Files, AllFiles int64
 	Bytes, AllBytes int64
@@ -37,6 +39,8 @@ type Options struct {
 const (
 	// pieceBytes is the memory of a worker, twice where it compares.
 	pieceBytes = 1 << 20
+	// companionBytes is the memory of a worker for companions.
+	companionBytes = 64 << 10
 	// window is how many files may be ahead of the oldest that is not done yet.
 	window = 4096
 )
@@ -65,11 +69,15 @@ func Generate(ctx context.Context, st Store, r Recipe, o Options) (manifest.Head
 		return manifest.Header{}, err
 	}
 	g := &generator{st: st, r: r, o: o, have: have}
-	g.progress.AllFiles, g.progress.AllBytes = int64(r.Files()), r.TotalBytes()
-	if err := checkSpace(st, g.progress.AllBytes-have.bytes); err != nil {
+	total := r.TotalBytes()
+	if err := checkSpace(st, total-have.bytes); err != nil {
 		return manifest.Header{}, err
 	}
-	if !have.marker && have.files > 0 && have.files < r.Files() {
+	g.progress.AllFiles, g.progress.AllBytes = int64(r.Entries()), total
+	if !r.Exact() {
+		g.progress.AllBytes = -1
+	}
+	if !have.marker && have.files > 0 && have.files < r.Entries() {
 		// Before the first write, everything that is there must prove to be of this data set.
 		g.checking = true
 		if err := g.files(ctx, func(manifest.Entry) error { return nil }); err != nil {
@@ -82,7 +90,7 @@ func Generate(ctx context.Context, st Store, r Recipe, o Options) (manifest.Head
 			return manifest.Header{}, err
 		}
 	}
-	if !have.marker && have.files < r.Files() {
+	if !have.marker && have.files < r.Entries() {
 		if err := write(st, Marker, r.raw); err != nil {
 			return manifest.Header{}, err
 		}
@@ -160,8 +168,10 @@ func (g *generator) files(ctx context.Context, add func(manifest.Entry) error) e
 	group.Go(func() error {
 		defer close(jobs)
 		defer close(order)
-		for k := range g.r.Files() {
-			s := slot{g.r.File(g.r.sorted(k)), make(chan manifest.Entry, 1)}
+		all := g.r.walk()
+		for f, ok := all.peek(); ok; f, ok = all.peek() {
+			all.skip()
+			s := slot{f, make(chan manifest.Entry, 1)}
 			for _, to := range []chan slot{order, jobs} {
 				select {
 				case to <- s:
@@ -172,16 +182,16 @@ func (g *generator) files(ctx context.Context, add func(manifest.Entry) error) e
 		}
 		return nil
 	})
-	for range min(workers, g.r.Files()) {
+	for range min(workers, g.r.Entries()) {
 		group.Go(func() error {
 			w := g.newWorker()
 			for s := range jobs {
-				sum, err := w.file(ctx, s.spec)
+				digest, size, err := w.file(ctx, s.spec)
 				if err != nil {
 					return err
 				}
 				g.report(1, 0)
-				s.done <- manifest.Entry{Path: s.spec.Path, Size: s.spec.Size, Digest: sum}
+				s.done <- manifest.Entry{Path: s.spec.Path, Size: size, Digest: digest}
 			}
 			return nil
 		})
@@ -217,55 +227,79 @@ type worker struct {
 	g      *generator
 	hash   *blake3.Hasher
 	buf    []byte
-	second []byte // for comparing; made when needed
+	second []byte        // for comparing; made when needed
+	small  *bufio.Writer // for companions, which are written in little pieces; made when needed
 }
 
 func (g *generator) newWorker() *worker {
 	return &worker{g: g, hash: blake3.New(), buf: store.AlignedBuffer(pieceBytes)}
 }
 
-// file makes one file, or keeps it where it is what it should be, and returns its digest.
-func (w *worker) file(ctx context.Context, f FileSpec) ([32]byte, error) {
+// file makes one file, or keeps it where it is what it should be, and returns its digest and size.
+func (w *worker) file(ctx context.Context, f FileSpec) (digest [32]byte, size int64, err error) {
 	if w.g.have.files > 0 {
-		sum, err := w.compare(ctx, f)
+		digest, size, err = w.compare(ctx, f)
 		if w.g.checking && errors.Is(err, fs.ErrNotExist) {
-			return sum, nil
+			return digest, 0, nil
 		}
 		replace := errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrOccupied) && w.g.have.marker
 		if !replace {
-			return sum, err
+			return digest, size, err
 		}
 	}
 	return w.create(ctx, f)
 }
 
-func (w *worker) create(ctx context.Context, f FileSpec) (sum [32]byte, err error) {
-	out, err := w.g.st.Create(f.Path, f.Size)
+func (w *worker) create(ctx context.Context, f FileSpec) (digest [32]byte, size int64, err error) {
+	size = f.Size
+	if f.AtMost {
+		size = -1 // not known yet
+	}
+	out, err := w.g.st.Create(f.Path, size)
 	if err != nil {
-		return sum, err
+		return digest, 0, err
 	}
 	defer func() {
 		if aerr := out.Abort(); err == nil {
 			err = aerr
 		}
 	}()
-	if sum, err = w.produce(ctx, f, out); err != nil {
-		return sum, fmt.Errorf("generate %s: %w", f.Path, err)
+	if digest, size, err = w.produce(ctx, f, out); err != nil {
+		return digest, 0, fmt.Errorf("generate %s: %w", f.Path, err)
 	}
-	return sum, out.Commit()
+	return digest, size, out.Commit()
 }
 
-// produce writes the bytes of a file to out and returns their digest.
-func (w *worker) produce(ctx context.Context, f FileSpec, out io.Writer) (sum [32]byte, err error) {
+// produce writes the bytes of a file to out and returns their digest and number.
+func (w *worker) produce(ctx context.Context, f FileSpec, out io.Writer) (digest [32]byte, size int64, err error) {
 	w.hash.Reset()
 	sink := &sink{ctx: ctx, w: w, out: out}
-	if err := w.g.r.format.Write(sink, f.Layout, w.g.r.content(f), w.buf); err != nil {
+	if f.companion > 0 {
+		err = w.companion(sink, f)
+	} else {
+		err = w.g.r.format.Write(sink, f.Layout, w.g.r.content(f), w.buf)
+	}
+	if err == nil && !f.canBe(sink.n) {
+		err = fmt.Errorf("expected %s, made %d; this is a fault of the format %s", f.sizeText(), sink.n, w.g.r.doc.Format)
+	}
+	if err != nil {
 		// What was counted will be made again, or never.
 		w.g.report(0, -sink.n)
-		return sum, err
+		return digest, 0, err
 	}
-	w.hash.Sum(sum[:0])
-	return sum, nil
+	w.hash.Sum(digest[:0])
+	return digest, sink.n, nil
+}
+
+func (w *worker) companion(out io.Writer, f FileSpec) error {
+	if w.small == nil {
+		w.small = bufio.NewWriterSize(nil, companionBytes)
+	}
+	w.small.Reset(out)
+	if err := w.g.r.companions[f.companion-1].Write(w.small, f.Layout); err != nil {
+		return err
+	}
+	return w.small.Flush()
 }
 
 // sink hashes and counts what goes to out.
@@ -289,10 +323,10 @@ func (s *sink) Write(p []byte) (int, error) {
 
 // compare makes a file's bytes and compares them with those in the store. The error matches ErrOccupied where they differ,
 // and fs.ErrNotExist where there is no such file.
-func (w *worker) compare(ctx context.Context, f FileSpec) (sum [32]byte, err error) {
+func (w *worker) compare(ctx context.Context, f FileSpec) (digest [32]byte, size int64, err error) {
 	file, err := w.g.st.Open(f.Path)
 	if err != nil {
-		return sum, err
+		return digest, 0, err
 	}
 	defer func() {
 		if cerr := file.Close(); err == nil {
@@ -301,15 +335,22 @@ func (w *worker) compare(ctx context.Context, f FileSpec) (sum [32]byte, err err
 	}()
 	info, err := file.Info()
 	if err != nil {
-		return sum, err
+		return digest, 0, err
 	}
-	if info.Size != f.Size {
-		return sum, occupied([]string{fmt.Sprintf("%s (expected %d bytes, found %d)", f.Path, f.Size, info.Size)}, 1)
+	if !f.canBe(info.Size) {
+		return digest, 0, occupied([]string{fmt.Sprintf("%s (expected %s, found %d)", f.Path, f.sizeText(), info.Size)}, 1)
 	}
 	if w.second == nil {
 		w.second = store.AlignedBuffer(pieceBytes)
 	}
-	return w.produce(ctx, f, &comparer{file: file, path: f.Path, buf: w.second})
+	if digest, size, err = w.produce(ctx, f, &comparer{file: file, path: f.Path, buf: w.second}); err != nil {
+		return digest, 0, err
+	}
+	if size != info.Size {
+		w.g.report(0, -size)
+		return digest, 0, occupied([]string{fmt.Sprintf("%s (expected %d bytes, found %d)", f.Path, size, info.Size)}, 1)
+	}
+	return digest, size, nil
 }
 
 // comparer compares what is written to it with a file.
