@@ -34,7 +34,7 @@ var allowedImports = map[string][]string{
 	},
 
 	"pkg/environment": {"pkg/record"},
-	"pkg/report":      {"pkg/record"},
+	"pkg/report":      {"pkg/record", "pkg/workload"},
 	"pkg/datagen":     {"pkg/format", "pkg/manifest", "pkg/store", "pkg/stream", "pkg/workload"},
 
 	"pkg/bench/sampler":    {},
@@ -47,7 +47,7 @@ var allowedImports = map[string][]string{
 	},
 	"pkg/pipeline": {
 		"pkg/attest", "pkg/attest/fault", "pkg/bench", "pkg/bench/stats", "pkg/datagen", "pkg/environment", "pkg/format",
-		"pkg/manifest", "pkg/record", "pkg/store", "pkg/stream", "pkg/workload",
+		"pkg/manifest", "pkg/record", "pkg/report", "pkg/store", "pkg/stream", "pkg/workload",
 	},
 	"cmd/benchpin": {
 		"pkg/attest", "pkg/attest/fault", "pkg/attest/oci", "pkg/bench", "pkg/environment", "pkg/manifest", "pkg/pipeline", "pkg/record", "pkg/report", "pkg/store",

@@ -14,6 +14,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/environment"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/benchpin/benchpin/pkg/report"
 	"github.com/benchpin/benchpin/pkg/store"
 	"github.com/benchpin/benchpin/pkg/workload"
 )
@@ -41,6 +42,8 @@ type RunOptions struct {
 	Redact bool
 	// Tool identifies this program.
 	Tool record.Tool
+	// DLIO is how the run was asked for, for the configuration that stands beside the result.
+	DLIO DLIOConfig
 	Notify
 }
 
@@ -80,6 +83,8 @@ type run struct {
 	// known are the identities of the files when they were verified, by number of the training file; nil when nothing was.
 	known    []store.Info
 	verified record.Verification
+	// cpuInfo and memInfo are what DLIO's files tell of the host.
+	cpuInfo, memInfo map[string]string
 }
 
 func newRun(ctx context.Context, o *RunOptions) (*run, error) {
@@ -130,7 +135,7 @@ func freshFolder(dir string) error {
 	if dir == "" {
 		return errors.New("run: expected a run folder for the result")
 	}
-	for _, name := range []string{RecordName, StepsName} {
+	for _, name := range []string{RecordName, StepsName, report.DLIOSummaryName} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 			return fmt.Errorf("run folder %s holds %s already; choose another folder, results are never overwritten", dir, name)
 		} else if !errors.Is(err, os.ErrNotExist) {
@@ -221,6 +226,7 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 		asked.Checkpoints = r.Checkpoints
 	}
 	env := environment.Collect(ctx, asked)
+	r.cpuInfo, r.memInfo = procTable("cpuinfo"), procTable("meminfo")
 	steps, err := os.OpenFile(filepath.Join(r.Out, StepsName), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("step times: %w", err)
@@ -249,7 +255,7 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 	if serr := steps.Sync(); serr != nil {
 		return nil, errors.Join(err, fmt.Errorf("step times: %w", serr))
 	}
-	if werr := r.write(rec); werr != nil {
+	if werr := r.write(rec, result); werr != nil {
 		return nil, errors.Join(err, werr)
 	}
 	if err != nil {
@@ -289,12 +295,16 @@ func (r *run) record(result *bench.Result, env record.Environment) *record.Recor
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // write checks the record, adds the files beside it, and writes it to the run folder.
-func (r *run) write(rec *record.Record) error {
+func (r *run) write(rec *record.Record, result *bench.Result) error {
 	f, err := fileOf(r.Out, StepsName)
 	if err != nil {
 		return err
 	}
-	rec.Files = []record.File{f}
+	files, err := r.dlioFiles(rec, result)
+	if err != nil {
+		return err
+	}
+	rec.Files = sortFiles(append(files, f))
 	if problems := rec.Check(); len(problems) > 0 {
 		return fmt.Errorf("the record contradicts itself, so that it is not kept: %s (and %d more); this is a fault of benchpin", problems[0],
 			len(problems)-1)

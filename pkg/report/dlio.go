@@ -61,7 +61,7 @@ type dlioRun struct {
 // DLIO writes DLIO's output files of a run: summary.json, the two files of every rank and the log, under DLIO's names, with DLIO's field
 // names, nesting, types and units (docs/dlio.md). create makes a file; each is closed before the next is made. Figures that DLIO
 // would have as NaN are null or left out. It needs the record to hold a workload that can be read; figures are those of the
-// record, and step times those of Steps.
+// record, and step times those of Steps. Of an incomplete run only the log is written: no tool shall take it for a result.
 func DLIO(run DLIORun, create func(name string) (io.WriteCloser, error)) error {
 	w, err := workload.ParseCanonical(run.Record.Workload.Canonical)
 	if err != nil {
@@ -76,6 +76,9 @@ func DLIO(run DLIORun, create func(name string) (io.WriteCloser, error)) error {
 	}
 	write := func(name string, v any) error {
 		return writeTo(create, name, func(w io.Writer) error { return writeDLIO(w, v) })
+	}
+	if run.Record.Status != record.StatusComplete {
+		return r.logOnly(create)
 	}
 	if err := write(DLIOSummaryName, r.summary()); err != nil {
 		return err
@@ -99,12 +102,25 @@ func DLIO(run DLIORun, create func(name string) (io.WriteCloser, error)) error {
 			if rank > 0 {
 				continue
 			}
-			if err := writeTo(create, r.LogName, func(w io.Writer) error { return r.log(w, k, saves) }); err != nil {
+			if err := r.writeLog(create, k, saves); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+func (r *dlioRun) writeLog(create func(name string) (io.WriteCloser, error), k *dlioRank, saves []dlioSave) error {
+	return writeTo(create, r.LogName, func(w io.Writer) error { return r.log(w, k, saves) })
+}
+
+// logOnly writes the log of a run that did not reach its end.
+func (r *dlioRun) logOnly(create func(name string) (io.WriteCloser, error)) error {
+	ranks := make([]dlioRank, 1)
+	if err := r.collect(0, ranks); err != nil {
+		return fmt.Errorf("DLIO's files: step times: %w", err)
+	}
+	return r.writeLog(create, &ranks[0], r.saves(0, &ranks[0]))
 }
 
 // writeTo makes a file and closes it, whatever happens between.
