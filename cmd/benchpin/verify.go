@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchpin/benchpin/pkg/attest"
+	"github.com/benchpin/benchpin/pkg/attest/fault"
 	"github.com/benchpin/benchpin/pkg/attest/oci"
 	"github.com/benchpin/benchpin/pkg/pipeline"
 	"github.com/benchpin/benchpin/pkg/record"
@@ -48,7 +49,7 @@ Exit code 4 when any check failed. Without --key nothing is verified: a signatur
 			if err != nil {
 				return err
 			}
-			return v.Err()
+			return failedChecks(v)
 		},
 	}
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "public key `file`; may be repeated, any of them is accepted")
@@ -83,7 +84,8 @@ func verdictDocument(v *attest.Verification) verdict {
 func (a *app) printVerdict(archive string, v *attest.Verification) error {
 	checks := make([]report.Check, len(v.Checks))
 	for i, c := range v.Checks {
-		checks[i] = report.Check{Name: c.Name, Class: c.Class, Evidence: c.Evidence, Limits: c.Limits, OK: c.OK, Problem: c.Problem}
+		checks[i] = report.Check{Name: c.Name, Class: c.Class, Evidence: c.Evidence, Limits: c.Limits, OK: c.OK, Problem: c.Problem,
+			Unchecked: unchecked(c)}
 	}
 	return report.Verdict(a.stdout, verdictHeader(archive, v), checks, a.style()...)
 }
@@ -114,4 +116,28 @@ func figure(f record.Figure) string {
 		return "absent (" + f.Absent + ")"
 	}
 	return fmt.Sprintf("%.5g %s", *f.Value, f.Unit)
+}
+
+// unchecked reports whether a check is not OK only because it could not be made.
+func unchecked(c attest.Check) bool {
+	for _, f := range c.Faults {
+		if f.Class != fault.Unchecked {
+			return false
+		}
+	}
+	return !c.OK && len(c.Faults) > 0
+}
+
+// failedChecks is the error of an archive whose checks were printed already: it only counts them.
+func failedChecks(v *attest.Verification) error {
+	if v.OK() {
+		return nil
+	}
+	failed := 0
+	for _, c := range v.Checks {
+		if !c.OK {
+			failed++
+		}
+	}
+	return &codedError{exitVerify, fmt.Errorf("%w: %d of %d checks", attest.ErrVerification, failed, len(v.Checks))}
 }

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/benchpin/benchpin/pkg/bench/sampler"
+	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/zeebo/blake3"
 )
@@ -137,13 +138,14 @@ func (c *Chain) Entries() int64 { return c.entries }
 func Seal(chains []*Chain) record.Transcript {
 	// Recomputable: the digests follow from workload and plan. That a run came to the same ones is what the host says.
 	t := record.Transcript{Class: record.Recomputable, Ranks: make([]string, len(chains))}
-	sums := make([][32]byte, len(chains))
+	var tree manifest.Tree
 	for i, c := range chains {
-		sums[i] = c.Sum()
-		t.Ranks[i] = digestText(sums[i])
+		sum := c.Sum()
+		tree.Add(sum[:])
+		t.Ranks[i] = digestText(sum)
 		t.Entries += record.Int(c.Entries())
 	}
-	t.Root = digestText(rankRoot(sums))
+	t.Root = digestText(tree.Root())
 	return t
 }
 
@@ -222,20 +224,3 @@ func expectRank(ctx context.Context, s Schedule, eo *sampler.EpochOrder, epoch u
 
 // digestText writes a digest as records do.
 func digestText(h [32]byte) string { return "blake3:" + hex.EncodeToString(h[:]) }
-
-// rankRoot is the RFC 6962 tree over the rank digests, with BLAKE3: leaf = H(0x00 || digest), node = H(0x01 || left || right), split
-// at the largest power of two below the count.
-func rankRoot(sums [][32]byte) [32]byte {
-	switch len(sums) {
-	case 0:
-		return blake3.Sum256(nil)
-	case 1:
-		return blake3.Sum256(append([]byte{0}, sums[0][:]...))
-	}
-	k := 1
-	for k*2 < len(sums) {
-		k *= 2
-	}
-	l, r := rankRoot(sums[:k]), rankRoot(sums[k:])
-	return blake3.Sum256(append(append([]byte{1}, l[:]...), r[:]...))
-}

@@ -122,9 +122,26 @@ func (p *page) result(r *record.Record) {
 	p.row(class(m.AU), "AU", figureText(m.AU)+"  (threshold "+figureText(m.Threshold)+": "+verdict+")")
 	p.row(class(m.SamplesPerSecond), "samples", figureText(m.SamplesPerSecond)+", "+plural(record.Int(r.Plan.Accelerators), "accelerator"))
 	p.row(class(m.BytesPerSecond), "throughput", figureText(m.BytesPerSecond))
+	if rate, class, ok := wholeEpochs(m.Epochs); ok {
+		p.row(class, "", rateText(rate)+" over whole epochs, with the steps that the window leaves out")
+	}
 	if q := r.Plan.RequiredBytesPerSecond; q != nil {
 		p.row(string(r.Plan.Class), "needed for AU", required(&r.Plan))
 	}
+}
+
+// wholeEpochs is what was asked of storage in all epochs by the time that they took. It stands beside the throughput of the window
+// because an epoch's first step, which fills the pipeline, is outside of the window, and what was prefetched meanwhile is inside.
+func wholeEpochs(epochs []record.EpochMetrics) (rate float64, class string, ok bool) {
+	var bytes, seconds float64
+	for _, e := range epochs {
+		if e.BytesAsked.Value == nil || e.Seconds.Value == nil {
+			return 0, "", false
+		}
+		bytes += *e.BytesAsked.Value
+		seconds += *e.Seconds.Value
+	}
+	return bytes / seconds, string(record.HostOnly), seconds > 0
 }
 
 func class(f record.Figure) string { return clean(string(f.Class)) }

@@ -12,6 +12,8 @@ type Check struct {
 	// Class is "C", "W" or "H".
 	Class string
 	OK    bool
+	// Unchecked is true for a check that is not OK because it could not be made: what it needs had been refused.
+	Unchecked bool
 	// Evidence says what was compared with what, Limits what the check does not show, Problem what is wrong.
 	Evidence, Limits, Problem string
 }
@@ -51,11 +53,16 @@ func Verdict(w io.Writer, h VerdictHeader, checks []Check, options ...Option) er
 		p.row("", label, clean(key))
 	}
 	p.title("Checks")
-	var failed []string
+	var failed, unchecked []string
 	for _, c := range checks {
-		mark := p.paint(green, "OK    ")
-		if !c.OK {
-			mark = p.paint(red, "FAILED")
+		mark := p.paint(green, "OK         ")
+		switch {
+		case c.OK:
+		case c.Unchecked:
+			mark = p.paint(red, "NOT CHECKED")
+			unchecked = append(unchecked, clean(c.Name))
+		default:
+			mark = p.paint(red, "FAILED     ")
 			failed = append(failed, clean(c.Name))
 		}
 		p.line(" %s  %-1s  %s", mark, clean(c.Class), p.paint(bold, clean(c.Name)))
@@ -77,8 +84,14 @@ func Verdict(w io.Writer, h VerdictHeader, checks []Check, options ...Option) er
 	switch {
 	case len(checks) == 0:
 		p.line("%s", p.paint(red, "VERDICT: FAILED: nothing was checked"))
-	case len(failed) > 0:
-		p.line("%s", p.paint(red, fmt.Sprintf("VERDICT: FAILED: %d of %d checks: %s", len(failed), len(checks), strings.Join(failed, ", "))))
+	case len(failed)+len(unchecked) > 0:
+		verdict := fmt.Sprintf("VERDICT: FAILED: %d of %d checks: %s", len(failed), len(checks), strings.Join(failed, ", "))
+		if len(unchecked) > 0 {
+			verdict += fmt.Sprintf("; %d could not be made: %s", len(unchecked), strings.Join(unchecked, ", "))
+		}
+		for _, line := range wrap(verdict, width) {
+			p.line("%s", p.paint(red, line))
+		}
 	default:
 		p.line("%s", p.paint(green, fmt.Sprintf("VERDICT: VERIFIED: all %d checks passed", len(checks))))
 	}

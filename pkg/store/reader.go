@@ -38,7 +38,7 @@ type folderFile struct {
 	direct atomic.Bool // reads bypass the page cache and must be aligned
 	size   int64       // when it was opened; bounds windows and nothing else
 	opened Info
-	blind  bool        // residency of this file is not shown to us
+	blind  bool // residency of this file is not shown to us
 	closed atomic.Bool
 }
 

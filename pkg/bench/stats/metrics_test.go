@@ -461,3 +461,33 @@ func TestDeviceBytes(t *testing.T) {
 		t.Errorf("device bytes of an epoch beyond the plan: %v", err)
 	}
 }
+
+// The figures of one made-up run, to the last bit: they must come out alike on every architecture, because a verifier's machine may be
+// another than the run's.
+func TestFiguresAreFrozen(t *testing.T) {
+	rng := rand.New(rand.NewPCG(20261130, 12))
+	r := makeRun(rng, Params{Accelerators: 7, Epochs: 3, StepsPerEpoch: 50, BatchSize: 7, ExcludeStart: 1, ExcludeEnd: 2, AUThreshold: 45,
+		RecordBytes: 146600628})
+	s := newSummary(r.p)
+	for i := range r.rows {
+		if err := s.add(&r.rows[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := s.metrics(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.MarshalIndent(m, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const golden = "testdata/figures.json"
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got)+"\n" != string(want) {
+		t.Errorf("figures are not those of %s:\n%s", golden, got)
+	}
+}

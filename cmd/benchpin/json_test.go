@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"github.com/benchpin/benchpin/schemas"
+)
+
+// TestJSONDocuments runs every command that has --json and checks what it prints against its definition: exactly one document, on
+// success and when something differs.
+func TestJSONDocuments(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const small = `
+framework: pytorch
+dataset: {format: npz, num_files_train: 4, record_length_bytes: 1024}
+reader: {data_loader: pytorch, batch_size: 1}
+train: {epochs: 1, computation_time: 0.001}
+metric: {au: 0.01}
+`
+	if err := os.WriteFile("small.yaml", []byte(small), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	files, err := fs.ReadDir(schemas.FS, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const base = "https://github.com/benchpin/benchpin/schemas/"
+	for _, f := range files {
+		b, err := schemas.FS.ReadFile(f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := compiler.AddResource(base+f.Name(), bytes.NewReader(b)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const cli, record = base + "cli-v1.schema.json#/$defs/", base + "record-v1.schema.json"
+	steps := []struct {
+		line, schema string
+		code         int
+	}{
+		{"version --json", cli + "version", exitDone},
+		{"workload list --json", cli + "workload-list", exitDone},
+		{"workload check small.yaml --json", cli + "workload-check", exitDone},
+		{"plan small.yaml --json", cli + "plan", exitDone},
+		{"data generate small.yaml --data d --json", cli + "data", exitDone},
+		{"data pin --data d --manifest pinned.json --json", cli + "data", exitDone},
+		{"data verify --data d --json", cli + "data", exitDone},
+		{"data diff d.manifest.json pinned.json --json", cli + "diff", exitDone},
+		{"data generate small.yaml --data e --seed 2 --json", cli + "data", exitDone},
+		{"data diff d.manifest.json e.manifest.json --json", cli + "diff", exitFailure},
+		{"data verify --data d --manifest e.manifest.json --json", cli + "data", exitVerify},
+		{"run small.yaml --data d --out r --json", record, exitDone},
+		{"run small.yaml --data d --out slow --json --set benchpin.thresholds.samples_per_second=1e12", record, exitThreshold},
+		{"report r --json", record, exitDone},
+		{"key generate --out k", "", exitDone},
+		{"attest r --manifest d.manifest.json --archive a --key k.key --json", cli + "attest", exitDone},
+		{"verify a --key k.pub --json", cli + "verdict", exitDone},
+		{"verify a --key other.pub --json", cli + "verdict", exitVerify},
+		{"pipeline small.yaml --dir p --json", record, exitDone},
+	}
+	for _, s := range steps {
+		t.Run(s.line, func(t *testing.T) {
+			if strings.Contains(s.line, "other.pub") {
+				runJSON(t, "key generate --out other", exitDone)
+			}
+			out := runJSON(t, s.line, s.code)
+			if s.schema == "" {
+				return
+			}
+			decoder := json.NewDecoder(bytes.NewReader(out))
+			decoder.UseNumber()
+			var doc any
+			if err := decoder.Decode(&doc); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if decoder.More() {
+				t.Fatalf("more than one document:\n%s", out)
+			}
+			schema, err := compiler.Compile(s.schema)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := schema.Validate(doc); err != nil {
+				t.Errorf("%#v\n%s", err, out)
+			}
+		})
+	}
+}
+
+func runJSON(t *testing.T, line string, code int) []byte {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	a := newApp()
+	a.stdout, a.stderr, a.terminal, a.color = &stdout, &stderr, false, false
+	a.lookupenv = func(name string) (string, bool) { return "", name == passwordVariable }
+	if got := a.run(context.Background(), strings.Fields(line)); got != code {
+		t.Fatalf("%s: expected exit code %d, found %d\n%s", line, code, got, stderr.String())
+	}
+	return stdout.Bytes()
+}
