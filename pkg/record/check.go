@@ -171,7 +171,7 @@ func (c *checker) transcript(r *Record) {
 	c.that(!complete || t.Root == t.Expected, "transcript.root", "a complete run read what was expected, %q, found %q", t.Expected, t.Root)
 	c.that(!complete || len(t.Ranks) == r.Plan.Accelerators, "transcript.ranks", "the plan has %d accelerators, found %d ranks",
 		r.Plan.Accelerators, len(t.Ranks))
-	c.that(!complete || t.Entries > 0, "transcript.entries", "a complete run read samples, found %d", t.Entries)
+	c.that(!complete || t.Entries > 0 || r.Plan.Epochs == 0, "transcript.entries", "a complete run of epochs read samples, found %d", t.Entries)
 }
 
 func (c *checker) checkpoints(r *Record) {
@@ -179,6 +179,7 @@ func (c *checker) checkpoints(r *Record) {
 	c.class("checkpoints.class", k.Class)
 	if r.Status == StatusComplete {
 		c.that(len(k.Saves) == r.Plan.Checkpoints, "checkpoints.saves", "the plan has %d, found %d", r.Plan.Checkpoints, len(k.Saves))
+		c.that(len(k.Loads) == r.Plan.CheckpointReads, "checkpoints.loads", "the plan has %d, found %d", r.Plan.CheckpointReads, len(k.Loads))
 	}
 	for i, s := range k.Saves {
 		at := fmt.Sprintf("checkpoints.saves[%d].", i)
@@ -187,9 +188,45 @@ func (c *checker) checkpoints(r *Record) {
 		notNegative(c, at+"step", s.Step)
 		notNegative(c, at+"bytes", s.Bytes)
 		c.digest(at+"digest", s.Digest)
-		for rank, seconds := range s.Seconds {
-			notNegative(c, fmt.Sprintf("%sseconds[%d]", at, rank), seconds)
+		if s.Start != nil {
+			notNegative(c, at+"start_seconds", *s.Start)
 		}
+		c.ranks(at+"seconds", s.Seconds, r.Plan.Accelerators, false)
+		c.ranks(at+"write_seconds", s.WriteSeconds, len(s.Seconds), true)
+		c.ranks(at+"starved_seconds", s.StarvedSeconds, len(s.Seconds), true)
+		for rank := range s.WriteSeconds[:min(len(s.WriteSeconds), len(s.Seconds))] {
+			c.that(s.WriteSeconds[rank] <= s.Seconds[rank], fmt.Sprintf("%swrite_seconds[%d]", at, rank), "%v of %v seconds",
+				s.WriteSeconds[rank], s.Seconds[rank])
+		}
+	}
+	for i, l := range k.Loads {
+		at := fmt.Sprintf("checkpoints.loads[%d].", i)
+		c.that(l.Name != "", at+"name", "is empty")
+		notNegative(c, at+"epoch", l.Epoch)
+		notNegative(c, at+"step", l.Step)
+		notNegative(c, at+"bytes", l.Bytes)
+		notNegative(c, at+"start_seconds", l.Start)
+		c.ranks(at+"seconds", l.Seconds, r.Plan.Accelerators, false)
+		c.ranks(at+"waited_seconds", l.WaitedSeconds, len(l.Seconds), false)
+		if l.DeviceBytes != nil {
+			notNegative(c, at+"device_bytes", *l.DeviceBytes)
+		}
+	}
+	if e := k.Eviction; e != nil {
+		const at = "checkpoints.eviction."
+		notNegative(c, at+"files", e.Files)
+		notNegative(c, at+"bytes", e.Bytes)
+		for name, n := range map[string]*Int{"resident_bytes_before": e.ResidentBefore, "resident_bytes_after": e.ResidentAfter} {
+			c.that(n == nil || *n >= 0 && *n <= e.Bytes, at+name, "is not among %d bytes", e.Bytes)
+		}
+	}
+}
+
+// ranks checks a list of one time for each rank.
+func (c *checker) ranks(at string, seconds []float64, ranks int, optional bool) {
+	c.that(len(seconds) == ranks || optional && seconds == nil, at, "expected one time for each of %d ranks, found %d", ranks, len(seconds))
+	for rank, s := range seconds {
+		notNegative(c, fmt.Sprintf("%s[%d]", at, rank), s)
 	}
 }
 

@@ -158,6 +158,8 @@ type Plan struct {
 	// Checkpoints counts the checkpoints written; CheckpointBytes is the payload of one, over all ranks.
 	Checkpoints     int `json:"checkpoints"`
 	CheckpointBytes Int `json:"checkpoint_bytes"`
+	// CheckpointReads counts the checkpoints read back, in a run that does nothing but write and read them.
+	CheckpointReads int `json:"checkpoint_reads,omitempty"`
 	// MemoryBytes is the buffer memory that the run needs at most.
 	MemoryBytes Int `json:"memory_bytes"`
 }
@@ -174,14 +176,18 @@ type Transcript struct {
 	Expected string `json:"expected"`
 }
 
-// Checkpoints says which model state was written during the run.
+// Checkpoints says which model state was written and read back during the run.
 type Checkpoints struct {
 	Class Class        `json:"class"`
 	Fsync bool         `json:"fsync"`
 	Saves []Checkpoint `json:"saves"`
+	// Eviction says what was done between the writes and the reads; absent where nothing was.
+	Eviction *Eviction `json:"eviction,omitempty"`
+	// Loads are the checkpoints that were read back; absent where none were.
+	Loads []CheckpointLoad `json:"loads,omitempty"`
 }
 
-// Checkpoint is one write of the model state by all ranks.
+// Checkpoint is one write of the model state by all ranks. Its times are class H.
 type Checkpoint struct {
 	// Name is DLIO's folder name, "global_epoch{E}_step{S}".
 	Name  string `json:"name"`
@@ -190,8 +196,45 @@ type Checkpoint struct {
 	// Bytes is the size of all files of this checkpoint; Digest the manifest-style root over them.
 	Bytes  Int    `json:"bytes"`
 	Digest string `json:"digest"`
-	// Seconds holds the duration of every rank's write, in rank order (class H).
+	// Start is when the first rank began, in seconds after the record's "started".
+	Start *float64 `json:"start_seconds,omitempty"`
+	// Seconds holds the duration of every rank's write, in rank order: until the store had committed its files, and with
+	// checkpoint.rank_sync until all ranks had.
 	Seconds []float64 `json:"seconds"`
+	// WriteSeconds is the part of Seconds until the last byte of each file was handed over, before it was committed.
+	WriteSeconds []float64 `json:"write_seconds,omitempty"`
+	// StarvedSeconds is the part of WriteSeconds in which writing waited for content to be produced: the benchmark's own cost.
+	StarvedSeconds []float64 `json:"starved_seconds,omitempty"`
+}
+
+// CheckpointLoad is one read of the model state by all ranks. Its times are class H.
+type CheckpointLoad struct {
+	// Name, Epoch and Step are those of the checkpoint that was read.
+	Name  string `json:"name"`
+	Epoch int    `json:"epoch"`
+	Step  Int    `json:"step"`
+	// Bytes were read by all ranks together.
+	Bytes Int `json:"bytes"`
+	// Verified is true when every byte was compared with what the seed gives, and was that.
+	Verified bool `json:"verified"`
+	// Start is when the first rank began, in seconds after the record's "started".
+	Start float64 `json:"start_seconds"`
+	// Seconds holds the duration of every rank's read, in rank order, and with checkpoint.rank_sync until all ranks had read.
+	Seconds []float64 `json:"seconds"`
+	// WaitedSeconds is the part of Seconds in which reading waited for bytes to be compared: the benchmark's own cost.
+	WaitedSeconds []float64 `json:"waited_seconds"`
+	// DeviceBytes came from a block device meanwhile, as the kernel counted them for this process; absent where it does not.
+	DeviceBytes *Int `json:"device_bytes,omitempty"`
+}
+
+// Eviction is how checkpoints were dropped from the page cache before they were read back.
+type Eviction struct {
+	// Files and Bytes are those of the checkpoints to be read.
+	Files Int `json:"files"`
+	Bytes Int `json:"bytes"`
+	// ResidentBefore and ResidentAfter are how much of them was in the page cache; absent when the host could not tell.
+	ResidentBefore *Int `json:"resident_bytes_before,omitempty"`
+	ResidentAfter  *Int `json:"resident_bytes_after,omitempty"`
 }
 
 // Metrics are the figures of the run. A figure that could not be computed is absent with a reason, never 0.

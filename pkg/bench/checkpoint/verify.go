@@ -1,11 +1,9 @@
 package checkpoint
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/zeebo/blake3"
 
@@ -102,7 +100,7 @@ func (p *Plan) verifyFile(ctx context.Context, st Opener, pt Point, rank int, f 
 		return err
 	}
 	if info.Size != f.Size {
-		return &DifferError{Path: path, Offset: min(info.Size, f.Size), Part: "end", Expected: f.Size, Found: info.Size, WrongSize: true}
+		return wrongSize(path, f.Size, info.Size)
 	}
 	src := newSource(f.arc, p.content(pt.Number, rank, f))
 	size := min(f.Size, pieceSize)
@@ -112,21 +110,12 @@ func (p *Plan) verifyFile(ctx context.Context, st Opener, pt Point, rank int, f 
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		n := src.read(expected)
-		if m, err := in.ReadAt(found[:n], off); m < n {
-			if err == nil || errors.Is(err, io.EOF) {
-				err = io.ErrUnexpectedEOF
-			}
-			return fmt.Errorf("%s: read at byte %d: %w", path, off+int64(m), err)
+		if err := readFull(in, found[:n], off); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
 		}
-		if bytes.Equal(found[:n], expected[:n]) {
-			continue
+		if err := differ(path, f.arc, off, expected[:n], found[:n]); err != nil {
+			return err
 		}
-		i := 0
-		for found[i] == expected[i] {
-			i++
-		}
-		return &DifferError{Path: path, Offset: off + int64(i), Part: f.arc.where(off + int64(i)),
-			Expected: int64(expected[i]), Found: int64(found[i])}
 	}
 	return nil
 }

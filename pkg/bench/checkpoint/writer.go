@@ -168,7 +168,7 @@ type flow struct {
 func (w *Writer) flow(src *source, size int64) *flow {
 	f := &flow{pool: &w.buffers, src: src, hasher: blake3.New()}
 	if size <= pieceSize {
-		f.single = w.buffer()
+		f.single = buffer(&w.buffers)
 		f.last = f.single[:src.read(f.single[:])]
 		return f
 	}
@@ -176,19 +176,12 @@ func (w *Writer) flow(src *source, size int64) *flow {
 	f.free, f.ready, f.hash = make(chan *[pieceSize]byte, n), make(chan []byte, n), make(chan []byte, hashQueue)
 	f.cancel = make(chan struct{})
 	for range n {
-		b := w.buffer()
+		b := buffer(&w.buffers)
 		f.ready <- b[:src.read(b[:])]
 	}
 	f.done.Go(f.produce)
 	f.done.Go(f.digest)
 	return f
-}
-
-func (w *Writer) buffer() *[pieceSize]byte {
-	if b, ok := w.buffers.Get().(*[pieceSize]byte); ok {
-		return b
-	}
-	return new([pieceSize]byte)
 }
 
 func (f *flow) produce() {
@@ -252,10 +245,7 @@ func (f *flow) sum(ctx context.Context) (d [32]byte, err error) {
 	f.write(f.last)
 	f.stop()
 	if f.behind {
-		b, _ := f.pool.Get().(*[pieceSize]byte)
-		if b == nil {
-			b = new([pieceSize]byte)
-		}
+		b := buffer(f.pool)
 		rest := f.src.resume(f.queued)
 		for n := rest.read(b[:]); n > 0; n = rest.read(b[:]) {
 			if err := ctx.Err(); err != nil {
