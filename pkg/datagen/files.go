@@ -1,6 +1,8 @@
 package datagen
 
 import (
+	"fmt"
+	"iter"
 	"math"
 	"strconv"
 
@@ -23,6 +25,17 @@ type FileSpec struct {
 
 	stream    uint64 // index of its content
 	companion int    // 0 for a data file, else one more than the number of its companion
+}
+
+// CanBe reports whether a file of n bytes can be f, as far as that is known without making it.
+func (f FileSpec) CanBe(n int64) bool { return n == f.Size || f.AtMost && n < f.Size }
+
+// SizeText says for people how many bytes f has.
+func (f FileSpec) SizeText() string {
+	if f.AtMost {
+		return fmt.Sprintf("at most %d bytes", f.Size)
+	}
+	return fmt.Sprintf("%d bytes", f.Size)
 }
 
 // File returns data file i in DLIO's order of generation: the training files, then those for validation; 0 <= i < Files().
@@ -135,6 +148,24 @@ func (p Part) sorted(k int) int {
 		return more + k/q + k%q*s
 	}
 	return k
+}
+
+// Sorted goes through all files, companions included, in the order of the raw bytes of their paths, which is that of a manifest. It
+// gives each with its number, as Entry counts.
+func (r Recipe) Sorted() iter.Seq2[int, FileSpec] {
+	return func(yield func(int, FileSpec) bool) {
+		c := r.walk()
+		for f, ok := c.peek(); ok; f, ok = c.peek() {
+			i := f.Layout.File // of its data file
+			if f.companion > 0 {
+				i = r.Files() + i*len(r.companions) + f.companion - 1
+			}
+			if !yield(i, f) {
+				return
+			}
+			c.skip()
+		}
+	}
 }
 
 // cursor goes through all files in the order of their paths. Data files of one part and folder have names of one length, so that

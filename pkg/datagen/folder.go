@@ -77,10 +77,10 @@ func inspect(ctx context.Context, st Store, r Recipe) (found, error) {
 			return nil
 		}
 		f.files++
-		if spec.canBe(i.Size) {
+		if spec.CanBe(i.Size) {
 			f.bytes += i.Size
 		} else {
-			note(&wrong, fmt.Sprintf("%s (expected %s, found %d)", i.Path, spec.sizeText(), i.Size))
+			note(&wrong, fmt.Sprintf("%s (expected %s, found %d)", i.Path, spec.SizeText(), i.Size))
 		}
 		all.skip()
 		return nil
@@ -96,16 +96,6 @@ func inspect(ctx context.Context, st Store, r Recipe) (found, error) {
 		return found{}, occupied(wrong, others)
 	}
 	return f, nil
-}
-
-// canBe reports whether a file of n bytes can be f.
-func (f FileSpec) canBe(n int64) bool { return n == f.Size || f.AtMost && n < f.Size }
-
-func (f FileSpec) sizeText() string {
-	if f.AtMost {
-		return fmt.Sprintf("at most %d bytes", f.Size)
-	}
-	return fmt.Sprintf("%d bytes", f.Size)
 }
 
 func occupied(names []string, all int) error {

@@ -168,9 +168,7 @@ func (g *generator) files(ctx context.Context, add func(manifest.Entry) error) e
 	group.Go(func() error {
 		defer close(jobs)
 		defer close(order)
-		all := g.r.walk()
-		for f, ok := all.peek(); ok; f, ok = all.peek() {
-			all.skip()
+		for _, f := range g.r.Sorted() {
 			s := slot{f, make(chan manifest.Entry, 1)}
 			for _, to := range []chan slot{order, jobs} {
 				select {
@@ -279,8 +277,8 @@ func (w *worker) produce(ctx context.Context, f FileSpec, out io.Writer) (digest
 	} else {
 		err = w.g.r.format.Write(sink, f.Layout, w.g.r.content(f), w.buf)
 	}
-	if err == nil && !f.canBe(sink.n) {
-		err = fmt.Errorf("expected %s, made %d; this is a fault of the format %s", f.sizeText(), sink.n, w.g.r.doc.Format)
+	if err == nil && !f.CanBe(sink.n) {
+		err = fmt.Errorf("expected %s, made %d; this is a fault of the format %s", f.SizeText(), sink.n, w.g.r.doc.Format)
 	}
 	if err != nil {
 		// What was counted will be made again, or never.
@@ -337,8 +335,8 @@ func (w *worker) compare(ctx context.Context, f FileSpec) (digest [32]byte, size
 	if err != nil {
 		return digest, 0, err
 	}
-	if !f.canBe(info.Size) {
-		return digest, 0, occupied([]string{fmt.Sprintf("%s (expected %s, found %d)", f.Path, f.sizeText(), info.Size)}, 1)
+	if !f.CanBe(info.Size) {
+		return digest, 0, occupied([]string{fmt.Sprintf("%s (expected %s, found %d)", f.Path, f.SizeText(), info.Size)}, 1)
 	}
 	if w.second == nil {
 		w.second = store.AlignedBuffer(pieceBytes)

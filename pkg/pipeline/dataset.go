@@ -6,43 +6,130 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
-	"path"
+	"math"
 	"slices"
-	"strings"
 
+	"github.com/benchpin/benchpin/pkg/bench"
 	"github.com/benchpin/benchpin/pkg/datagen"
+	"github.com/benchpin/benchpin/pkg/format"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/workload"
 )
 
-// recipeFiles is the training part of a data set that a recipe determines, whether it was generated yet or not.
-type recipeFiles struct{ recipe datagen.Recipe }
+// Both are what the engine reads of a data set.
+var (
+	_ bench.Dataset = recipeFiles{}
+	_ bench.Dataset = pinnedPart{}
+)
 
-func (d recipeFiles) Files() int              { return d.recipe.TrainFiles() }
-func (d recipeFiles) Path(i int) string       { return d.recipe.File(i).Path }
-func (d recipeFiles) Size(i int) int64        { return d.recipe.File(i).Size }
-func (d recipeFiles) SampleBytes(i int) int64 { return d.recipe.File(i).Layout.SampleBytes() }
+// recipeFiles is a part of a data set that a recipe determines, whether it was generated yet or not.
+type recipeFiles struct {
+	recipe       datagen.Recipe
+	first, files int     // of the recipe's data files
+	sizes        []int64 // measured, where that is little work; else nil
+}
 
-// pinnedFiles is the training part of a data set as its manifest lists it.
+// measureBytes bounds the files that are made in memory to know their sizes before they are generated.
+const measureBytes = 64 << 20
+
+// trainFiles and validFiles are the two parts of a recipe.
+func trainFiles(r datagen.Recipe) recipeFiles { return partOf(r, 0, r.TrainFiles()) }
+func validFiles(r datagen.Recipe) recipeFiles {
+	return partOf(r, r.TrainFiles(), r.Files()-r.TrainFiles())
+}
+
+func partOf(r datagen.Recipe, first, files int) recipeFiles {
+	d := recipeFiles{recipe: r, first: first, files: files}
+	if r.Exact() {
+		return d
+	}
+	var most int64
+	for i := range files {
+		if most += r.File(first + i).Size; most > measureBytes || most < 0 {
+			return d
+		}
+	}
+	sizes := make([]int64, files)
+	for i := range sizes {
+		n, err := r.Measure(first + i)
+		if err != nil {
+			return d // generating tells what is wrong
+		}
+		sizes[i] = n
+	}
+	d.sizes = sizes
+	return d
+}
+
+// exact reports whether Size is what the files will have, and not an estimate.
+func (d recipeFiles) exact() bool { return d.recipe.Exact() || d.sizes != nil }
+
+func (d recipeFiles) Files() int              { return d.files }
+func (d recipeFiles) Path(i int) string       { return d.recipe.File(d.first + i).Path }
+func (d recipeFiles) SampleBytes(i int) int64 { return d.recipe.File(d.first + i).Layout.SampleBytes() }
+func (d recipeFiles) Size(i int) int64 {
+	if d.sizes != nil {
+		return d.sizes[i]
+	}
+	return d.recipe.Estimate(d.recipe.File(d.first + i))
+}
+
+// pinnedPart is the training or the evaluation part of a data set as its manifest lists it.
+type pinnedPart struct {
+	recipe datagen.Recipe
+	first  int // number of its first file among the recipe's data files
+	paths  []string
+	sizes  []int64
+}
+
+func (d pinnedPart) Files() int              { return len(d.paths) }
+func (d pinnedPart) Path(i int) string       { return d.paths[i] }
+func (d pinnedPart) Size(i int) int64        { return d.sizes[i] }
+func (d pinnedPart) SampleBytes(i int) int64 { return d.recipe.File(d.first + i).Layout.SampleBytes() }
+
+// all gives the paths of the part's files, each followed by its companions.
+func (d pinnedPart) all() iter.Seq[string] {
+	var companions []format.Companion
+	if f, ok := d.recipe.Format().(format.Companioned); ok {
+		companions = f.Companions()
+	}
+	return func(yield func(string) bool) {
+		for _, path := range d.paths {
+			if !yield(path) {
+				return
+			}
+			for _, c := range companions {
+				if !yield(c.Path(path)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// pinnedFiles is a data set as its manifest lists it. As a bench.Dataset it is the training part.
 type pinnedFiles struct {
-	paths       []string
-	sizes       []int64
-	sampleBytes func(i int) int64
-	recipe      datagen.Recipe
-	// byEntry is the number of the file of a manifest entry, -1 for entries that are not for training.
+	pinnedPart
+	valid pinnedPart
+	// byEntry is the number, as the recipe counts all files, of each entry of the manifest.
 	byEntry []int32
 }
 
-func (d *pinnedFiles) Files() int              { return len(d.paths) }
-func (d *pinnedFiles) Path(i int) string       { return d.paths[i] }
-func (d *pinnedFiles) Size(i int) int64        { return d.sizes[i] }
-func (d *pinnedFiles) SampleBytes(i int) int64 { return d.sampleBytes(i) }
+// entry returns the number, as the recipe counts all files, of a part's file i (c is 0) or of its companion c-1.
+func (d pinnedPart) entry(i, c int) int {
+	if c == 0 {
+		return d.first + i
+	}
+	return d.recipe.Files() + (d.first+i)*d.recipe.Companions() + c - 1
+}
 
 // errNoRecipe is the error of a run on data that nobody generated.
 var errNoRecipe = errors.New("the manifest has no recipe, so the size of a sample is not known")
 
-// openFiles reads the training files of a manifest in DLIO's order: by base name, which interleaves subfolders.
+// openFiles reads the entries of a manifest beside its recipe, which must make the same files. The parts are in DLIO's order: by base
+// name, which interleaves subfolders.
 func openFiles(ctx context.Context, m *manifest.Manifest) (*pinnedFiles, error) {
 	raw := m.Header().Recipe
 	if raw == nil {
@@ -52,43 +139,44 @@ func openFiles(ctx context.Context, m *manifest.Manifest) (*pinnedFiles, error) 
 	if err != nil {
 		return nil, fmt.Errorf("recipe of the manifest: %w", err)
 	}
+	if count := m.Header().Count; int64(recipe.Entries()) != count || count > math.MaxInt32 {
+		return nil, fmt.Errorf("manifest: its recipe makes %d files, companions included, and it lists %d (at most %d can be read)",
+			recipe.Entries(), count, math.MaxInt32)
+	}
+	// Nothing is allocated for files that a header merely claims: they are kept as they come.
 	type file struct {
-		path  string
-		size  int64
-		entry int
+		number int
+		path   string
+		size   int64
 	}
 	var files []file
-	entries := 0
+	var byEntry []int32
+	next, stop := iter.Pull2(recipe.Sorted())
+	defer stop()
 	err = m.Entries(ctx, func(e manifest.Entry) error {
-		if strings.HasPrefix(e.Path, "train/") {
-			files = append(files, file{e.Path, e.Size, entries})
+		i, want, _ := next() // as many as there are entries
+		if want.Path != e.Path || !want.CanBe(e.Size) {
+			return fmt.Errorf("its recipe makes file %d as %s of %s, and it lists %s of %d bytes", i, want.Path, want.SizeText(), e.Path, e.Size)
 		}
-		entries++
+		byEntry = append(byEntry, int32(i))
+		if i < recipe.Files() {
+			files = append(files, file{i, e.Path, e.Size})
+		}
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
-	slices.SortFunc(files, func(a, b file) int {
-		return strings.Compare(path.Base(a.path), path.Base(b.path))
-	})
-	if len(files) != recipe.TrainFiles() || entries != recipe.Files() {
-		return nil, fmt.Errorf("manifest: its recipe makes %d files, %d for training, and it lists %d and %d", recipe.Files(),
-			recipe.TrainFiles(), entries, len(files))
+	paths, sizes := make([]string, len(files)), make([]int64, len(files))
+	for _, f := range files {
+		paths[f.number], sizes[f.number] = f.path, f.size
 	}
-	d := &pinnedFiles{byEntry: make([]int32, entries), sampleBytes: recipeFiles{recipe}.SampleBytes, recipe: recipe}
-	for i := range d.byEntry {
-		d.byEntry[i] = -1
-	}
-	for i, f := range files {
-		if want := recipe.File(i); want.Path != f.path || want.Size != f.size {
-			return nil, fmt.Errorf("manifest: its recipe makes file %d as %s of %d bytes, and it lists %s of %d bytes", i, want.Path,
-				want.Size, f.path, f.size)
-		}
-		d.paths, d.sizes = append(d.paths, f.path), append(d.sizes, f.size)
-		d.byEntry[f.entry] = int32(i)
-	}
-	return d, nil
+	n := recipe.TrainFiles()
+	return &pinnedFiles{
+		pinnedPart: pinnedPart{recipe: recipe, paths: paths[:n], sizes: sizes[:n]},
+		valid:      pinnedPart{recipe: recipe, first: n, paths: paths[n:], sizes: sizes[n:]},
+		byEntry:    byEntry,
+	}, nil
 }
 
 // errOtherData is the error of a run on data that the workload does not describe.
@@ -105,11 +193,11 @@ func (d *pinnedFiles) suits(w *workload.Workload) error {
 	if err := errors.Join(json.Unmarshal(d.recipe.JSON(), &have), json.Unmarshal(wanted.JSON(), &want)); err != nil {
 		return fmt.Errorf("recipe: %w", err)
 	}
-	delete(have, "train")
-	delete(want, "train")
-	delete(have, "valid")
-	delete(want, "valid")
-	for _, key := range slices.Sorted(maps.Keys(want)) {
+	keys := maps.Clone(want)
+	maps.Copy(keys, have)
+	delete(keys, "train")
+	delete(keys, "valid")
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if bytes.Equal(have[key], want[key]) {
 			continue
 		}

@@ -19,7 +19,12 @@ func Plan(ctx context.Context, w *workload.Workload, manifestPath string) (*benc
 		if err != nil {
 			return nil, err
 		}
-		return bench.NewPlan(w, recipeFiles{recipe})
+		files := trainFiles(recipe)
+		plan, err := bench.NewPlan(w, files)
+		if err == nil && !files.exact() {
+			plan.Notes = append(plan.Notes, "bytes are estimated: how large a file becomes follows from its content, and is known when it is there")
+		}
+		return plan, err
 	}
 	m, err := manifest.Open(manifestPath)
 	if err != nil {

@@ -34,10 +34,10 @@ func recipeAgain(ctx context.Context, v *attest.Verification, files *pinnedFiles
 		return 0, total, []*fault.Fault{differs("dataset.seed", fmt.Sprintf("the recipe has %s, found %q", recipe.Seed(), seed))}
 	}
 	chosen := chooseFiles(v.Manifest.Root(), recipe)
-	expected := make(map[string][32]byte, len(chosen))
+	expected := make(map[string]manifest.Entry, len(chosen))
 	err = v.Manifest.Entries(ctx, func(e manifest.Entry) error {
 		if _, ok := chosen[e.Path]; ok {
-			expected[e.Path] = e.Digest
+			expected[e.Path] = e
 		}
 		return nil
 	})
@@ -45,34 +45,34 @@ func recipeAgain(ctx context.Context, v *attest.Verification, files *pinnedFiles
 		return 0, total, bad(err.Error())
 	}
 	for path, i := range chosen {
-		sum, err := recipe.Digest(ctx, i)
+		sum, size, err := recipe.Digest(ctx, i)
 		if err != nil {
 			return n, total, append(found, bad(err.Error())...)
 		}
 		n++
 		if want, ok := expected[path]; !ok {
 			found = append(found, bad(fmt.Sprintf("%s: the recipe makes it, and the manifest does not list it", path))...)
-		} else if sum != want {
-			found = append(found, fault.New(fault.Manifest, path, fmt.Sprintf("expected %s by the recipe, found %s",
-				manifest.FormatDigest(sum), manifest.FormatDigest(want))).In(attest.TitleEntries))
+		} else if sum != want.Digest || size != want.Size {
+			found = append(found, fault.New(fault.Manifest, path, fmt.Sprintf("expected %s of %d bytes by the recipe, found %s of %d bytes",
+				manifest.FormatDigest(sum), size, manifest.FormatDigest(want.Digest), want.Size)).In(attest.TitleEntries))
 		}
 	}
 	return n, total, found
 }
 
-// chooseFiles picks different files of the recipe by numbers drawn from the root, until the bounds are reached; all of them when they
+// chooseFiles picks different files of the recipe, companions among them, by numbers drawn from the root, until the bounds are reached; all of them when they
 // are within the bounds. It returns path to number.
 func chooseFiles(root [32]byte, recipe datagen.Recipe) map[string]int {
 	chosen := make(map[string]int)
 	draw := stream.New("benchpin/verify", 1, binary.BigEndian.Uint64(root[:8]))
 	var bytes int64
-	all := recipe.Files() <= againFiles && recipe.TotalBytes() <= againBytes
-	for k := 0; len(chosen) < min(againFiles, recipe.Files()); k++ {
+	all := recipe.Entries() <= againFiles && recipe.TotalBytes() <= againBytes
+	for k := 0; len(chosen) < min(againFiles, recipe.Entries()); k++ {
 		i := k
 		if !all {
-			i = int(draw.Uniform(0, uint64(k), uint64(recipe.Files())))
+			i = int(draw.Uniform(0, uint64(k), uint64(recipe.Entries())))
 		}
-		f := recipe.File(i)
+		f := recipe.Entry(i)
 		if _, have := chosen[f.Path]; have {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"time"
@@ -80,7 +81,7 @@ type run struct {
 	files    *pinnedFiles
 	plan     *bench.Plan
 	data     *store.Folder
-	// known are the identities of the files when they were verified, by number of the training file; nil when nothing was.
+	// known are the identities of all files when they were verified, by the recipe's numbers; nil when nothing was.
 	known    []store.Info
 	verified record.Verification
 	// cpuInfo and memInfo are what DLIO's files tell of the host.
@@ -158,15 +159,13 @@ func (r *run) verify(ctx context.Context) error {
 	h := r.manifest.Header()
 	r.stage("verify   %d files, %s, against %s", h.Count, gigabytes(h.Bytes), h.Root)
 	r.verified.ResidentBefore = r.resident()
-	known := make([]store.Info, r.files.Files())
+	known := make([]store.Info, len(r.files.byEntry))
 	start := time.Now()
 	report, err := manifest.Verify(ctx, r.manifest, uncached, manifest.VerifyOptions{
 		Workers: r.Workers,
 		Each: func(index int64, _ manifest.Entry, info store.Info) {
-			if i := r.files.byEntry[index]; i >= 0 {
-				info.Path = "" // the plan knows it; a million paths need not be kept twice
-				known[i] = info
-			}
+			info.Path = "" // the plan knows it; a million paths need not be kept twice
+			known[r.files.byEntry[index]] = info
 		},
 		Progress: func(files, bytes int64) { r.progress("verify", files, h.Count, bytes, h.Bytes) },
 	})
@@ -181,10 +180,29 @@ func (r *run) verify(ctx context.Context) error {
 	return nil
 }
 
-// resident returns how many bytes of the training files are in the page cache, or nil where the host does not tell.
+// read gives the paths of all files that the run reads.
+func (r *run) read() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for path := range r.files.all() {
+			if !yield(path) {
+				return
+			}
+		}
+		if !r.w.Workflow.Evaluation {
+			return
+		}
+		for path := range r.files.valid.all() {
+			if !yield(path) {
+				return
+			}
+		}
+	}
+}
+
+// resident returns how many bytes of the files that the run reads are in the page cache, or nil where the host does not tell.
 func (r *run) resident() *record.Int {
 	var sum record.Int
-	for _, name := range r.files.paths {
+	for name := range r.read() {
 		n, err := r.data.Resident(name)
 		if err != nil {
 			return nil
@@ -194,9 +212,9 @@ func (r *run) resident() *record.Int {
 	return &sum
 }
 
-// evict drops the training files from the page cache.
+// evict drops the files that the run reads from the page cache.
 func (r *run) evict(ctx context.Context) error {
-	for _, name := range r.files.paths {
+	for name := range r.read() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -207,11 +225,12 @@ func (r *run) evict(ctx context.Context) error {
 	return nil
 }
 
+// identity returns what was known of training file i when its bytes were verified.
 func (r *run) identity(i int) (store.Info, bool) {
 	if r.known == nil {
 		return store.Info{}, false
 	}
-	return r.known[i], true
+	return r.known[r.files.entry(i, 0)], true
 }
 
 // run carries out the plan and writes the record.
