@@ -61,10 +61,6 @@ type Measured interface {
 	Measure(l Layout, c Content, buf []byte) (int64, error)
 }
 
-// Numbered is a Content that knows the number of its file in DLIO's order of generation (training files, then those for
-// validation). Containers whose bytes name it take it from there; contents that are not Numbered are those of file 0.
-type Numbered interface{ Number() int64 }
-
 // Extended is a Format whose files end in something else than its name: compressed tables are "csv.gz" files. Take the extension of
 // any format from Extension.
 type Extended interface {
@@ -101,6 +97,7 @@ type SampleStream interface {
 // containers lists every container once, with what makes it from a Spec. A constructor refuses options that it does not have.
 func containers() []container {
 	return []container{
+		{"hdf5", newHDF5},
 		{"npy", plain(newNPY)},
 		{"npz", plain(newNPZ)},
 	}
