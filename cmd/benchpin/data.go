@@ -35,7 +35,7 @@ func (f *dataFlags) add(cmd *cobra.Command) {
 // complete fills in what follows from the rest. w may be nil for commands without a workload.
 func (f *dataFlags) complete(w *workload.Workload) error {
 	if f.data == "" && w != nil {
-		f.data = filepath.Join(w.Storage.StorageRoot, w.Dataset.DataFolder)
+		f.data = pipeline.DataFolder(w)
 	}
 	if f.data == "" {
 		return usagef("expected --data FOLDER")

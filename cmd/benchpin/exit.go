@@ -45,6 +45,9 @@ type codedError struct {
 func (e *codedError) Error() string { return e.err.Error() }
 func (e *codedError) Unwrap() error { return e.err }
 
+// errQuiet is the error of a process whose sibling tells what is wrong.
+var errQuiet = usagef("see the first process")
+
 // exitCode derives the exit code from what an error is, not from where it came.
 func exitCode(err error) int {
 	var (
@@ -78,7 +81,7 @@ func exitCode(err error) int {
 // report prints an error for people on standard error and returns its exit code.
 func (a *app) report(err error) int {
 	code := exitCode(err)
-	if err == nil {
+	if err == nil || errors.Is(err, errQuiet) {
 		return code
 	}
 	fmt.Fprintf(a.stderr, "benchpin: %v\n", err)

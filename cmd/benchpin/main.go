@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -24,9 +25,24 @@ var (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := newApp().run(ctx, os.Args[1:])
+	code := newApp().run(ctx, commandLine(os.Args))
 	stop()
 	os.Exit(code)
+}
+
+// commandLine returns the arguments of a process, with the command in front that the program's own name stands for: a link to it
+// named as one of DLIO's programs behaves as that one does.
+func commandLine(args []string) []string {
+	if len(args) == 0 {
+		return nil
+	}
+	switch filepath.Base(args[0]) {
+	case "dlio_benchmark":
+		return append([]string{"dlio"}, args[1:]...)
+	case "dlio_benchmark_query":
+		return append([]string{"dlio-query"}, args[1:]...)
+	}
+	return args[1:]
 }
 
 // app is the state of the process as the commands see it, handed in so that tests can replace it.
@@ -92,10 +108,11 @@ Every flag can be given as an environment variable: --set-up is BENCHPIN_SET_UP.
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usagef("%w (see %q)", err, cmd.CommandPath()+" --help")
 	})
-	root.AddGroup(&cobra.Group{ID: groupMain, Title: "The main job:"}, &cobra.Group{ID: groupParts, Title: "Its parts:"})
+	root.AddGroup(&cobra.Group{ID: groupMain, Title: "The main job:"}, &cobra.Group{ID: groupParts, Title: "Its parts:"},
+		&cobra.Group{ID: groupDLIO, Title: "As DLIO's programs:"})
 	root.AddCommand(
 		a.pipelineCommand(), a.planCommand(), a.dataCommand(), a.runCommand(), a.reportCommand(), a.attestCommand(), a.verifyCommand(),
-		a.workloadCommand(), a.keyCommand(), a.versionCommand(),
+		a.workloadCommand(), a.keyCommand(), a.dlioCommand(), a.dlioQueryCommand(), a.versionCommand(),
 	)
 	describeEnvironment(root)
 	return root
@@ -104,4 +121,5 @@ Every flag can be given as an environment variable: --set-up is BENCHPIN_SET_UP.
 const (
 	groupMain  = "main"
 	groupParts = "parts"
+	groupDLIO  = "dlio"
 )

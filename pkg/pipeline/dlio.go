@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"hash"
@@ -63,7 +62,7 @@ func WriteDLIOConfig(out string, w *workload.Resolved, c DLIOConfig) ([]string, 
 	for _, f := range []struct {
 		name    string
 		content []byte
-	}{{"config.yaml", w.Composed}, {"hydra.yaml", c.hydra(out, folder)}, {"overrides.yaml", yamlList("", c.Task)}} {
+	}{{"config.yaml", w.Composed}, {"hydra.yaml", c.HydraYAML(out)}, {"overrides.yaml", yamlList("", c.Task)}} {
 		name := folder + "/" + f.name
 		if err := writeFile(filepath.Join(out, filepath.FromSlash(name)), f.content); err != nil {
 			return nil, err
@@ -73,8 +72,8 @@ func WriteDLIOConfig(out string, w *workload.Resolved, c DLIOConfig) ([]string, 
 	return names, nil
 }
 
-// hydra is hydra.yaml: the parts of it that say something about the run, in the form of Hydra 1.3.
-func (c *DLIOConfig) hydra(out, folder string) []byte {
+// HydraYAML is hydra.yaml for a run folder: the parts of it that say something about the run, in the form of Hydra 1.3.
+func (c DLIOConfig) HydraYAML(out string) []byte {
 	absolute := func(p string) string {
 		if c.Redact {
 			return record.RedactedText
@@ -85,7 +84,11 @@ func (c *DLIOConfig) hydra(out, folder string) []byte {
 		return p
 	}
 	var b strings.Builder
-	b.WriteString("hydra:\n  run:\n    dir: " + yamlText(out) + "\n  output_subdir: " + yamlText(folder) + "\n  overrides:\n    hydra:")
+	dir := out
+	if filepath.IsAbs(out) {
+		dir = absolute(out)
+	}
+	b.WriteString("hydra:\n  run:\n    dir: " + yamlText(dir) + "\n  output_subdir: " + yamlText(cmp.Or(c.Subfolder, DLIOConfigFolder)) + "\n  overrides:\n    hydra:")
 	b.Write(yamlNested("    ", c.Hydra))
 	b.WriteString("    task:")
 	b.Write(yamlNested("    ", c.Task))
@@ -247,24 +250,4 @@ func procTable(name string) map[string]string {
 func sortFiles(files []record.File) []record.File {
 	slices.SortFunc(files, func(a, b record.File) int { return strings.Compare(a.Name, b.Name) })
 	return files
-}
-
-// errNotGenerated is the error of a run of DLIO's command line on data that benchpin did not make.
-var errNotGenerated = errors.New("the data set has no manifest")
-
-// ManifestFor returns the path of the manifest of the data set in a folder: DATA.manifest.json beside it. It fails where there is none,
-// since the size of a sample is then not known, and says what to do.
-func ManifestFor(ctx context.Context, data string) (string, error) {
-	p := filepath.Clean(data) + ".manifest.json"
-	if err := ctx.Err(); err != nil {
-		return "", err
-	}
-	if _, err := os.Stat(p); errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("%w: %s is not there; a run needs to know which bytes it reads and how long a sample is: let benchpin generate the data, "+
-			"with ++workload.workflow.generate_data=True ++workload.workflow.train=False into a new folder, or move the manifest that it "+
-			"wrote to this place", errNotGenerated, p)
-	} else if err != nil {
-		return "", fmt.Errorf("manifest: %w", err)
-	}
-	return p, nil
 }

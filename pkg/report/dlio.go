@@ -48,7 +48,7 @@ type DLIORun struct {
 }
 
 // stepsInMemory bounds the steps whose times are held at once, at 24 bytes each.
-var stepsInMemory = 4 << 20
+const stepsInMemory = 4 << 20
 
 // dlioRun is what is known while the files are written.
 type dlioRun struct {
@@ -84,7 +84,7 @@ func DLIO(run DLIORun, create func(name string) (io.WriteCloser, error)) error {
 		return err
 	}
 	perRank := max(1, int64(p.Epochs)*(r.steps+r.evalSteps))
-	group := int(max(1, min(int64(stepsInMemory)/perRank, int64(p.Accelerators))))
+	group := int(max(1, min(stepsInMemory/perRank, int64(p.Accelerators))))
 	for first := 0; first < p.Accelerators; first += group {
 		ranks := make([]dlioRank, min(group, p.Accelerators-first))
 		if err := r.collect(first, ranks); err != nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/benchpin/benchpin/pkg/record"
 )
 
-// dlioStamp is the form of DLIO's timestamps: local time, without a zone.
-const dlioStamp = "2006-01-02T15:04:05.000000"
+// DLIOStamp is the form of DLIO's timestamps: local time, without a zone.
+const DLIOStamp = "2006-01-02T15:04:05.000000"
 
 // gib is what DLIO calls a GB.
 const gib = 1 << 30
 
 // at is the timestamp of an offset.
 func (r *dlioRun) at(offset int64) string {
-	return r.Clock.Add(time.Duration(offset)).Format(dlioStamp)
+	return r.Clock.Add(time.Duration(offset)).Format(DLIOStamp)
 }
 
 // clock is a time of the record as a timestamp.
@@ -26,7 +26,7 @@ func (r *dlioRun) clock(s string) string {
 	if err != nil {
 		return s
 	}
-	return t.In(r.Clock.Location()).Format(dlioStamp)
+	return t.In(r.Clock.Location()).Format(DLIOStamp)
 }
 
 // recordLength is the nominal size of a sample, which DLIO computes volumes and MB/s with.
@@ -105,18 +105,20 @@ func (r *dlioRun) host() (o dlioObject) {
 }
 
 // metricOrder is the order in which DLIO writes its figures.
-var metricOrder = []string{
-	"save_checkpoint_io_mean_GB_per_second", "save_checkpoint_io_stdev_GB_per_second",
-	"save_checkpoint_duration_mean_seconds", "save_checkpoint_duration_stdev_seconds",
-	"load_checkpoint_io_mean_GB_per_second", "load_checkpoint_io_stdev_GB_per_second",
-	"load_checkpoint_duration_mean_seconds", "load_checkpoint_duration_stdev_seconds",
-	"checkpoint_size_GB",
-	"train_au_percentage", "train_au_mean_percentage", "train_au_meet_expectation", "train_au_stdev_percentage",
-	"train_throughput_samples_per_second", "train_throughput_mean_samples_per_second", "train_throughput_stdev_samples_per_second",
-	"train_io_mean_MB_per_second", "train_io_stdev_MB_per_second",
-	"eval_au_percentage", "eval_au_mean_percentage", "eval_au_meet_expectation", "eval_au_stdev_percentage",
-	"eval_throughput_samples_per_second", "eval_throughput_mean_samples_per_second", "eval_throughput_stdev_samples_per_second",
-	"eval_io_mean_MB_per_second", "eval_io_stdev_MB_per_second",
+func metricOrder() []string {
+	return []string{
+		"save_checkpoint_io_mean_GB_per_second", "save_checkpoint_io_stdev_GB_per_second",
+		"save_checkpoint_duration_mean_seconds", "save_checkpoint_duration_stdev_seconds",
+		"load_checkpoint_io_mean_GB_per_second", "load_checkpoint_io_stdev_GB_per_second",
+		"load_checkpoint_duration_mean_seconds", "load_checkpoint_duration_stdev_seconds",
+		"checkpoint_size_GB",
+		"train_au_percentage", "train_au_mean_percentage", "train_au_meet_expectation", "train_au_stdev_percentage",
+		"train_throughput_samples_per_second", "train_throughput_mean_samples_per_second", "train_throughput_stdev_samples_per_second",
+		"train_io_mean_MB_per_second", "train_io_stdev_MB_per_second",
+		"eval_au_percentage", "eval_au_mean_percentage", "eval_au_meet_expectation", "eval_au_stdev_percentage",
+		"eval_throughput_samples_per_second", "eval_throughput_mean_samples_per_second", "eval_throughput_stdev_samples_per_second",
+		"eval_io_mean_MB_per_second", "eval_io_stdev_MB_per_second",
+	}
 }
 
 // metric are DLIO's figures of the record, and those of checkpoints where the record has none.
@@ -125,7 +127,7 @@ func (r *dlioRun) metric() (o dlioObject) {
 	for name, v := range r.Record.Metrics.DLIO {
 		all[name] = v
 	}
-	for _, name := range metricOrder {
+	for _, name := range metricOrder() {
 		if v, ok := all[name]; ok {
 			o.add(name, plainMetric(v))
 		}
