@@ -33,6 +33,8 @@ type specimen struct {
 	idle bool
 	// loose: a file may end early in a place where a sound file of fewer samples ends.
 	loose bool
+	// tail: bytes a sample at the end of the file that reading samples does not touch, so that nobody notices when they are gone.
+	tail int
 	// allocates: reading, or writing, may allocate; said why where it is set.
 	allocates bool
 }
@@ -40,8 +42,11 @@ type specimen struct {
 // specimens has every container at least once. A new container is one line here.
 func specimens() []specimen {
 	return []specimen{
+		{spec: Spec{Name: "hdf5"}, tail: 8},
+		{spec: Spec{Name: "hdf5", Datasets: 3}, fit: threefold, tail: 8},
 		{spec: Spec{Name: "npy"}, whole: true},
 		{spec: Spec{Name: "npz"}, whole: true},
+		{spec: Spec{Name: "tfrecord"}},
 	}
 }
 
@@ -209,7 +214,7 @@ func TestContract(t *testing.T) {
 					File:    rapid.IntRange(0, 1<<40).Draw(rt, "file"),
 				}
 				if rapid.Bool().Draw(rt, "long") {
-					l.Dims = append(l.Dims, 3000)
+					l.Dims = append(l.Dims[:min(1, len(l.Dims))], 3000)
 				}
 				s.check(rt, f, s.fitted(l))
 			})
@@ -278,9 +283,16 @@ func (s specimen) truncate(t *rapid.T, p pair, samples, buf int) {
 	}
 	for _, cut := range cuts {
 		for _, size := range []int64{int64(cut), p.size} { // the second shrunk after its size was taken
+			if size == p.size && cut >= len(p.data)-s.tail*samples {
+				continue
+			}
 			q := p
 			q.data, q.size = p.data[:cut], size
-			s.failsSomewhere(t, q, samples, buf, int64(cut), fmt.Sprintf("cut to %d of %d bytes, size %d", cut, len(p.data), size))
+			limit := int64(cut)
+			if !s.whole {
+				limit = max(limit, size) // the file may end before the sample begins
+			}
+			s.failsSomewhere(t, q, samples, buf, limit, fmt.Sprintf("cut to %d of %d bytes, size %d", cut, len(p.data), size))
 		}
 	}
 	for i := range p.idx {

@@ -100,6 +100,7 @@ func containers() []container {
 		{"hdf5", newHDF5},
 		{"npy", plain(newNPY)},
 		{"npz", plain(newNPZ)},
+		{"tfrecord", plain(newTFRecord)},
 	}
 }
 
