@@ -14,7 +14,11 @@
 // files as the epoch before left it, and a fresh RandomState of the same seed shuffles arange(T'). Sample number g of the
 // epoch is then position g mod n of the file at place g div n of the list. Where T' is not a multiple of n, the last file of the
 // list is read in part, and a file shuffle changes from epoch to epoch which file that is.
-// Order "dlio" never shuffles: it is what DLIO's PyTorch reader really reads, whatever the shuffle keys say.
+// Order "dlio" never shuffles: it is what DLIO's PyTorch reader really reads, whatever the shuffle keys say. The one exception is the
+// buffer of Stream, which is TensorFlow's own and shuffles in DLIO too.
+//
+// How an accelerator walks through its share depends on the data loader (Sampling): position by position, thread by thread, or
+// file by file through a shuffle buffer. Whatever it is, every sample that is kept is read once by one rank.
 //
 // The package never reads data, never keeps an array where nothing is shuffled, and otherwise keeps 4 bytes a sample and 4
 // bytes a file for each epoch in use.
@@ -51,7 +55,30 @@ type Config struct {
 	SeedChangeEpoch bool
 	// Mode is Numpy or DLIO.
 	Mode string
+	// Sampling is how an accelerator walks through its samples: Index (the zero value), Iterative or Stream.
+	Sampling Sampling
+	// Lanes is the number of threads that read for one accelerator, at least 1, for Iterative and Stream; 0 for Index, whose order
+	// does not depend on it.
+	Lanes int
+	// Buffer is the size of the shuffle buffer of Stream in samples. 0 and 1 shuffle nothing; other samplings have none.
+	Buffer int64
+	// After is the length of a list that the generator shuffles in each epoch before the files: the training files, where this is the
+	// order of the files for evaluation. 0 for none.
+	After int64
 }
+
+// Sampling is how an accelerator walks through its samples.
+type Sampling string
+
+// The samplings that exist.
+const (
+	// Index is one share of the epoch's order after the other, a position at a time (PyTorch, DALI).
+	Index Sampling = ""
+	// Iterative gives each thread a run of whole batches, and deals batches thread by thread (TensorFlow's generators).
+	Iterative Sampling = "iterative"
+	// Stream reads whole files front to back, several at a time, through a shuffle buffer (TFRecordDataset).
+	Stream Sampling = "stream"
+)
 
 // Order is the order of all epochs of one configuration. It is safe for concurrent use.
 type Order struct {
@@ -83,6 +110,9 @@ func New(c Config) (*Order, error) {
 	case c.Seed < 0 || c.Seed > math.MaxUint32:
 		return nil, fmt.Errorf("sampler: seed %d: expected 0 to %d, the range of numpy's legacy generator", c.Seed,
 			uint32(math.MaxUint32))
+	}
+	if err := c.checkSampling(); err != nil {
+		return nil, err
 	}
 	o := &Order{c: c}
 	total := c.Files * c.SamplesPerFile
@@ -118,16 +148,22 @@ func (o *Order) Files() int64 { return o.files }
 func (o *Order) MemoryBytes() int64 {
 	var b int64
 	if o.fileShuffle() {
-		b += 4 * o.files
+		b += 4 * max(o.files, o.c.After)
 	}
 	if o.sampleShuffle() {
 		b += 4 * o.samples
 	}
+	if o.buffered() {
+		b += 4 * o.Reads()
+	}
 	return b
 }
 
-func (o *Order) fileShuffle() bool   { return o.c.FileShuffle && o.c.Mode == Numpy }
-func (o *Order) sampleShuffle() bool { return o.c.SampleShuffle && o.c.Mode == Numpy }
+func (o *Order) fileShuffle() bool { return o.c.FileShuffle && o.c.Mode == Numpy }
+
+func (o *Order) sampleShuffle() bool {
+	return o.c.SampleShuffle && o.c.Mode == Numpy && o.c.Sampling != Stream
+}
 
 // Epoch returns the order of epoch e, counted from 1. It fails when e is below 1 or the epoch's seed leaves the range of numpy's
 // generator. Epochs asked for in rising order cost one shuffle each; going back starts the file list again from epoch 1.
@@ -139,7 +175,8 @@ func (o *Order) Epoch(e int) (*EpochOrder, error) {
 		return nil, fmt.Errorf("sampler: seed %d + epoch %d is above %d, the range of numpy's legacy generator; use a smaller "+
 			"train.seed", o.c.Seed, e, uint32(math.MaxUint32))
 	}
-	eo := &EpochOrder{n: o.c.SamplesPerFile, share: o.samples / int64(o.c.Accelerators), ranks: o.c.Accelerators}
+	eo := &EpochOrder{n: o.c.SamplesPerFile, share: o.samples / int64(o.c.Accelerators), ranks: o.c.Accelerators,
+		sampling: o.c.Sampling, batch: int64(o.c.BatchSize), lanes: int64(o.c.Lanes), steps: o.steps}
 	if o.fileShuffle() {
 		eo.files = o.fileList(e)
 	}
@@ -148,6 +185,9 @@ func (o *Order) Epoch(e int) (*EpochOrder, error) {
 		var g mt
 		g.seed(uint32(o.seed(e)))
 		g.shuffle(eo.samples)
+	}
+	if o.c.Sampling == Stream {
+		o.stream(eo, e)
 	}
 	return eo, nil
 }
@@ -173,9 +213,11 @@ func (o *Order) fileList(e int) []uint32 {
 	// The list at hand may be in use by the order of another epoch: shuffle a copy.
 	list := append([]uint32(nil), o.list...)
 	var g mt
+	before := arange(o.c.After)
 	for o.at < e {
 		o.at++
 		g.seed(uint32(o.seed(o.at)))
+		g.shuffle(before)
 		g.shuffle(list)
 	}
 	o.list = list
@@ -196,6 +238,10 @@ type EpochOrder struct {
 	ranks    int
 	// files and samples are nil where they are not shuffled.
 	files, samples []uint32
+
+	sampling            Sampling
+	batch, lanes, steps int64
+	st                  streams
 }
 
 // PerRank is the number of samples of each rank: positions run from 0 to PerRank-1, and position p belongs to step p div batch.
@@ -207,6 +253,13 @@ func (e *EpochOrder) PerRank() int64 { return e.share }
 func (e *EpochOrder) Sample(rank int, pos int64) (sample, file, k int64) {
 	if rank < 0 || rank >= e.ranks || pos < 0 || pos >= e.share {
 		return -1, -1, -1
+	}
+	switch e.sampling {
+	case Iterative:
+		pos = e.iterative(pos)
+	case Stream:
+		sample, file, k, _ = e.Read(rank, e.delivered(rank, pos))
+		return sample, file, k
 	}
 	g := int64(rank)*e.share + pos
 	if e.samples != nil {
