@@ -44,6 +44,8 @@ func specimens() []specimen {
 	return []specimen{
 		{spec: Spec{Name: "hdf5"}, tail: 8},
 		{spec: Spec{Name: "hdf5", Datasets: 3}, fit: threefold, tail: 8},
+		{spec: Spec{Name: "indexed_binary"}},
+		{spec: Spec{Name: "mmap_indexed_binary"}},
 		{spec: Spec{Name: "npy"}, whole: true},
 		{spec: Spec{Name: "npz"}, whole: true},
 		{spec: Spec{Name: "tfrecord"}},

@@ -98,6 +98,7 @@ type SampleStream interface {
 func containers() []container {
 	return []container{
 		{"hdf5", newHDF5},
+		{"indexed_binary", plain(newIndexed)},
 		{"npy", plain(newNPY)},
 		{"npz", plain(newNPZ)},
 		{"tfrecord", plain(newTFRecord)},
