@@ -99,6 +99,7 @@ func containers() []container {
 	return []container{
 		{"hdf5", newHDF5},
 		{"indexed_binary", plain(newIndexed)},
+		{"mmap_indexed_binary", plain(newMappedIndexed)},
 		{"npy", plain(newNPY)},
 		{"npz", plain(newNPZ)},
 		{"tfrecord", plain(newTFRecord)},
