@@ -15,14 +15,9 @@ func (p *Plan) planCheckpoints() error {
 	if !w.Workflow.Checkpoint {
 		return nil
 	}
-	model, err := checkpoint.NewPlan(checkpoint.Config{
-		Seed: w.Benchpin.Seed, Ranks: p.Accelerators, Framework: w.Framework, ModelType: w.Model.Type,
-		ModelSizeBytes: w.Model.ModelSizeBytes, NumLayers: w.Model.NumLayers, LayerParameters: w.Model.LayerParameters,
-		OptimizationGroups: w.Model.OptimizationGroups, Tensor: w.Model.Parallelism.Tensor, Pipeline: w.Model.Parallelism.Pipeline,
-		ZeroStage: w.Model.Parallelism.ZeroStage, Subset: w.Checkpoint.Mode == "subset",
-	})
+	model, err := stateOf(w)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrUnsupported, err)
+		return err
 	}
 	p.model = model
 	p.saves = checkpoint.Schedule{AfterEpoch: w.Checkpoint.CheckpointAfterEpoch, EpochsBetween: w.Checkpoint.EpochsBetweenCheckpoints,

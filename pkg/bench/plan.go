@@ -51,6 +51,9 @@ func (p *Plan) Sampler() *sampler.Order { return p.order }
 
 // Schedule is what the transcript of the run is a transcript of.
 func (p *Plan) Schedule() Schedule {
+	if p.order == nil { // no samples are read
+		return Schedule{Config: sampler.Config{Accelerators: p.Accelerators, Mode: p.Order}}
+	}
 	return Schedule{Config: p.order.Config(), Epochs: p.Epochs, StepsPerEpoch: int64(p.StepsPerEpoch)}
 }
 
@@ -69,7 +72,12 @@ const (
 
 // NewPlan resolves a workload against a data set. Errors wrap ErrUnsupported where the workload asks for something that does
 // not exist yet (all such keys are named at once) and ErrImpossible where no run could do what is asked.
+//
+// A workload that only writes and reads checkpoints (CheckpointOnly) needs no data set; ds may be nil then.
 func NewPlan(w *workload.Workload, ds Dataset) (*Plan, error) {
+	if CheckpointOnly(w) {
+		return planCheckpointOnly(w)
+	}
 	f, err := supported(w)
 	if err != nil {
 		return nil, err

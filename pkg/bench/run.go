@@ -29,6 +29,9 @@ type Options struct {
 	// CheckpointsDurable says for the record whether it does. Nil is allowed when the plan writes none.
 	Checkpoints        checkpoint.Creator
 	CheckpointsDurable bool
+	// Saved is the same store, to read checkpoints back from and to drop them from the page cache. Nil is allowed when the plan
+	// reads none.
+	Saved Saved
 	// Steps receives the raw step times (steps.parquet). The file is whole however the run ends.
 	Steps StepsFile
 	// Identity returns what was known of file i when its bytes were verified; false where nothing is known. May be nil.
@@ -105,6 +108,9 @@ type run struct {
 // accelerators and returns within a second both the error and what is there so far, marked incomplete. A result whose transcript is
 // not the expected one is marked incomplete too, with an error that wraps ErrTranscript.
 func Run(ctx context.Context, o Options) (*Result, error) {
+	if o.Plan != nil && CheckpointOnly(o.Plan.workload) {
+		return runCheckpointOnly(ctx, o)
+	}
 	started := time.Now()
 	r, err := newRun(o)
 	if err != nil {
@@ -118,13 +124,16 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	res.Clock = r.base
 	res.Transcript = Seal(r.chains)
 	res.Transcript.Expected = expected.Root
-	res.Checkpoints.Saves = r.checkpoints()
+	res.Checkpoints.Saves = r.checkpoints(started)
 	res.IdentityRechecked = r.src.Rechecked()
 	if cerr := r.rec.Close(); err == nil {
 		err = cerr
 	}
 	metrics, merr := r.metrics(ctx, err == nil)
 	res.Metrics = metrics
+	if merr == nil {
+		AddCheckpointFigures(&res.Metrics, r.p, res.Checkpoints)
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		at := r.at.Load()

@@ -2,9 +2,11 @@ package bench
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/benchpin/benchpin/pkg/bench/checkpoint"
 	"github.com/benchpin/benchpin/pkg/manifest"
@@ -60,27 +62,44 @@ func (r *run) save(ctx context.Context, pt checkpoint.Point, rank int) error {
 	}
 }
 
-// checkpoints returns the record of the checkpoints that all ranks finished.
-func (r *run) checkpoints() []record.Checkpoint {
+// points are the checkpoints that the plan writes, in order.
+func (p *Plan) points() iter.Seq[checkpoint.Point] {
+	if p.order == nil {
+		return onlyPoints(p.Checkpoints)
+	}
+	return p.saves.Points(p.Epochs, int64(p.StepsPerEpoch))
+}
+
+// checkpoints returns the record of the checkpoints that all ranks finished. started is the moment that their times count from.
+func (r *run) checkpoints(started time.Time) []record.Checkpoint {
 	list := []record.Checkpoint{}
 	i := 0
 	if r.ckpt == nil {
 		return list
 	}
-	for pt := range r.p.saves.Points(r.p.Epochs, int64(r.p.StepsPerEpoch)) {
+	for pt := range r.p.points() {
 		s := &r.saves[i]
 		i++
 		if s.done.Load() != int64(r.p.Accelerators) {
 			continue
 		}
-		c := record.Checkpoint{Name: pt.Name(), Epoch: pt.Epoch, Step: record.Int(pt.Step), Seconds: make([]float64, r.p.Accelerators)}
+		ranks := r.p.Accelerators
+		c := record.Checkpoint{Name: pt.Name(), Epoch: pt.Epoch, Step: record.Int(pt.Step), Seconds: make([]float64, ranks),
+			WriteSeconds: make([]float64, ranks), StarvedSeconds: make([]float64, ranks)}
 		var files []checkpoint.FileSum
 		for rank := range s.ranks {
-			c.Seconds[rank] = s.ranks[rank].Duration.Seconds()
-			for _, f := range s.ranks[rank].Files {
+			saved := &s.ranks[rank]
+			c.Seconds[rank] = saved.Duration.Seconds()
+			if at := saved.Started.Sub(started).Seconds(); !saved.Started.IsZero() && (c.Start == nil || at < *c.Start) {
+				c.Start = &at
+			}
+			var write, starved time.Duration
+			for _, f := range saved.Files {
+				write, starved = write+f.Write, starved+f.Starved
 				files = append(files, f.FileSum)
 				c.Bytes += record.Int(f.Size)
 			}
+			c.WriteSeconds[rank], c.StarvedSeconds[rank] = write.Seconds(), starved.Seconds()
 		}
 		c.Digest = CheckpointDigest(files)
 		list = append(list, c)
@@ -103,13 +122,13 @@ func CheckpointDigest(files []checkpoint.FileSum) string {
 }
 
 // ExpectedCheckpoints computes what the checkpoints of a run must be, without any storage: like the transcript, they follow from the
-// workload alone. Seconds is left empty. It takes the time to produce and hash all their bytes.
+// workload alone. What was measured is left out. It takes the time to produce and hash all their bytes.
 func ExpectedCheckpoints(ctx context.Context, p *Plan) ([]record.Checkpoint, error) {
 	list := []record.Checkpoint{}
 	if p.Checkpoints == 0 {
 		return list, nil
 	}
-	for pt := range p.saves.Points(p.Epochs, int64(p.StepsPerEpoch)) {
+	for pt := range p.points() {
 		c := record.Checkpoint{Name: pt.Name(), Epoch: pt.Epoch, Step: record.Int(pt.Step)}
 		var files []checkpoint.FileSum
 		for rank := range p.Accelerators {

@@ -57,11 +57,7 @@ func supported(w *workload.Workload) (format.Format, error) {
 	}
 
 	word("framework", w.Framework, "pytorch")
-	if w.Workflow.Checkpoint {
-		refuse(!w.Workflow.Train, "workflow.train", "false with workflow.checkpoint true", "true: a run that only writes checkpoints does not exist yet")
-	} else {
-		refuse(!w.Workflow.Train, "workflow.train", false, "true: without training there is nothing to run")
-	}
+	refuse(!w.Workflow.Train, "workflow.train", false, "true: without training and checkpoints there is nothing to run")
 	refuse(w.Workflow.Evaluation, "workflow.evaluation", true, "false")
 	fm, err := format.ByName(w.Dataset.Format)
 	if err != nil {
@@ -79,11 +75,7 @@ func supported(w *workload.Workload) (format.Format, error) {
 	word("benchpin.order", w.Benchpin.Order, workload.OrderNumpy, workload.OrderDLIO)
 	refuse(w.Benchpin.AcceleratorsPerProcess != 0 && w.Benchpin.AcceleratorsPerProcess < w.Benchpin.Accelerators,
 		"benchpin.accelerators_per_process", w.Benchpin.AcceleratorsPerProcess, "0, or as many as benchpin.accelerators: one process carries all")
-	if w.Workflow.Checkpoint {
-		absent("checkpoint.checkpoint_mechanism_classname", w.Checkpoint.CheckpointMechanismClassname)
-		word("checkpoint.mode", w.Checkpoint.Mode, "default")
-		refuse(w.Checkpoint.KSM.Enabled, "checkpoint.ksm", "present", "absent")
-	}
+	e.Keys = append(e.Keys, unsupportedCheckpoints(w)...)
 	if len(e.Keys) > 0 {
 		return nil, &e
 	}
@@ -105,6 +97,9 @@ func (p *Plan) note() {
 		"shuffle \"random\" is seeded as \"seed\" is, so that the order can be recomputed")
 	add(p.SamplesDropped > 0, "%d of %d samples are not read in an epoch: they do not fill a step of batch %d x %d accelerators",
 		p.SamplesDropped, p.Samples, p.BatchSize, p.Accelerators)
+	if p.model != nil {
+		p.noteCheckpoints()
+	}
 	excluded := int64(w.Output.Metric.ExcludeStartSteps) + int64(w.Output.Metric.ExcludeEndSteps)
 	add(excluded >= int64(p.StepsPerEpoch), "no AU: output.metric excludes %d steps and an epoch has %d", excluded, p.StepsPerEpoch)
 }

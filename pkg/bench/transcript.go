@@ -157,6 +157,9 @@ type SampleSizes interface {
 // Expected computes the transcript that a run of the schedule must have, without any data: Root and Expected are the same. It works
 // on all cores, one rank at a time each, and returns ctx's error when it is cancelled.
 func Expected(ctx context.Context, s Schedule, sizes SampleSizes) (record.Transcript, error) {
+	if s.Epochs == 0 && s.Files == 0 {
+		return emptyTranscript(s), ctx.Err()
+	}
 	o, err := s.order()
 	if err != nil {
 		return record.Transcript{}, err
@@ -177,6 +180,17 @@ func Expected(ctx context.Context, s Schedule, sizes SampleSizes) (record.Transc
 	t := Seal(chains)
 	t.Expected = t.Root
 	return t, nil
+}
+
+// emptyTranscript is that of a run that reads no samples: a chain without entries for every rank.
+func emptyTranscript(s Schedule) record.Transcript {
+	chains := make([]*Chain, s.Accelerators)
+	for r := range chains {
+		chains[r] = NewChain(s, r)
+	}
+	t := Seal(chains)
+	t.Expected = t.Root
+	return t
 }
 
 // expectEpoch appends one epoch to every chain, sharing the ranks among all cores.

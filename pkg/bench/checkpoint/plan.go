@@ -37,7 +37,7 @@ type Config struct {
 	Seed uint64
 	// Ranks is the number of accelerators.
 	Ranks int
-	// Framework is "pytorch"; DLIO's TensorFlow files are another form.
+	// Framework is "pytorch" or "tensorflow". DLIO writes another form of files for TensorFlow; here both have PyTorch's.
 	Framework string
 	// ModelType is model.type. "transformer" turns the model_states tensor off.
 	ModelType string
@@ -128,9 +128,8 @@ func check(cfg Config) error {
 	switch {
 	case cfg.Ranks < 1 || cfg.Ranks > MaxRanks:
 		return fmt.Errorf("%d ranks: from 1 to %d are possible", cfg.Ranks, MaxRanks)
-	case cfg.Framework != "pytorch":
-		return fmt.Errorf("framework %q: checkpoints are written in PyTorch's form only; set framework to pytorch or "+
-			"workflow.checkpoint to false", cfg.Framework)
+	case cfg.Framework != "pytorch" && cfg.Framework != "tensorflow":
+		return fmt.Errorf("framework %q: expected pytorch or tensorflow, or workflow.checkpoint false", cfg.Framework)
 	case cfg.ModelSizeBytes < 0 || cfg.ModelSizeBytes > maxState:
 		return fmt.Errorf("model.model_size_bytes %d: expected 0 to 2^61", cfg.ModelSizeBytes)
 	case cfg.NumLayers > maxLayers && len(cfg.LayerParameters) == 0:

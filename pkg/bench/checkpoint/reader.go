@@ -26,8 +26,10 @@ type FileLoad struct {
 type RankLoad struct {
 	Point Point
 	// Rank is the one whose files were read.
-	Rank  int
-	Files []FileLoad
+	Rank int
+	// Started is when Load was called, the zero time where nothing was to be read.
+	Started time.Time
+	Files   []FileLoad
 	// Duration is the sum of Read over the files. Comparing what is left when a file was read is not in it.
 	Duration time.Duration
 }
@@ -56,6 +58,9 @@ func (r *Reader) Load(ctx context.Context, pt Point, rank int) (RankLoad, error)
 		return load, err
 	}
 	files := r.plan.Files(rank)
+	if len(files) > 0 {
+		load.Started = time.Now()
+	}
 	load.Files = make([]FileLoad, 0, len(files))
 	for i := range files {
 		fl, err := r.file(ctx, &files[i], pt, rank)

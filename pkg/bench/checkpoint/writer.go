@@ -59,7 +59,9 @@ type FileSave struct {
 type RankSave struct {
 	Point Point
 	Rank  int
-	Files []FileSave
+	// Started is when Save was called, the zero time where nothing was to be written.
+	Started time.Time
+	Files   []FileSave
 	// Duration is the sum of Durable over the files. Producing the first pieces and hashing what is left are not in it.
 	Duration time.Duration
 }
@@ -87,6 +89,9 @@ func (w *Writer) Save(ctx context.Context, pt Point, rank int) (RankSave, error)
 		return save, err
 	}
 	files := w.plan.Files(rank)
+	if len(files) > 0 {
+		save.Started = time.Now()
+	}
 	save.Files = make([]FileSave, 0, len(files))
 	for i := range files {
 		fs, err := w.file(ctx, &files[i], pt, rank)

@@ -85,7 +85,7 @@ func TestPlanNamesFilesAsDLIO(t *testing.T) {
 func TestPlanRefuses(t *testing.T) {
 	for key, change := range map[string]func(*Config){
 		"ranks":                        func(c *Config) { c.Ranks = 0 },
-		"framework":                    func(c *Config) { c.Framework = "tensorflow" },
+		"framework":                    func(c *Config) { c.Framework = "jax" },
 		"model.parallelism.tensor":     func(c *Config) { c.Tensor = 4 },
 		"model.parallelism.pipeline":   func(c *Config) { c.Pipeline = 8 },
 		"model.parallelism.zero_stage": func(c *Config) { c.ZeroStage = 4 },
