@@ -45,9 +45,13 @@ func specimens() []specimen {
 		{spec: Spec{Name: "hdf5"}, tail: 8},
 		{spec: Spec{Name: "hdf5", Datasets: 3}, fit: threefold, tail: 8},
 		{spec: Spec{Name: "indexed_binary"}},
+		{spec: Spec{Name: "jpeg"}, fit: onePicture, dtypes: []string{"uint8"}, whole: true},
+		{spec: Spec{Name: "jpeg", Sizing: sizingEncoded}, fit: shownPicture, dtypes: []string{"uint8"}, whole: true},
 		{spec: Spec{Name: "mmap_indexed_binary"}},
 		{spec: Spec{Name: "npy"}, whole: true},
 		{spec: Spec{Name: "npz"}, whole: true},
+		{spec: Spec{Name: "png"}, fit: onePicture, dtypes: []string{"uint8"}, whole: true},
+		{spec: Spec{Name: "png", Sizing: sizingEncoded}, fit: shownPicture, dtypes: []string{"uint8"}, whole: true},
 		{spec: Spec{Name: "tfrecord"}},
 	}
 }
@@ -529,7 +533,7 @@ func TestOneFormatManyReaders(t *testing.T) {
 	}
 }
 
-// reading returns a function that reads sample 1 of a file of two, over and over, as a run does.
+// reading returns a function that reads the last sample of a file, over and over, as a run does.
 func (s specimen) reading(t testing.TB, l Layout) func() {
 	f := s.format(t)
 	p := made(t, f, l, 1, 0)
@@ -537,7 +541,7 @@ func (s specimen) reading(t testing.TB, l Layout) func() {
 	c, ok := f.(CompanionReader)
 	if !ok {
 		return func() {
-			if _, err := f.ReadSample(file, p.size, 1, buf); err != nil {
+			if _, err := f.ReadSample(file, p.size, l.Samples-1, buf); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -548,7 +552,7 @@ func (s specimen) reading(t testing.TB, l Layout) func() {
 	}
 	open := func(i int) (io.ReaderAt, int64, error) { return idx[i], idx[i].Size(), nil }
 	return func() {
-		if _, err := c.ReadSampleWith(file, p.size, open, 1, buf); err != nil {
+		if _, err := c.ReadSampleWith(file, p.size, open, l.Samples-1, buf); err != nil {
 			t.Fatal(err)
 		}
 	}

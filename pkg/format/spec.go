@@ -99,9 +99,11 @@ func containers() []container {
 	return []container{
 		{"hdf5", newHDF5},
 		{"indexed_binary", plain(newIndexed)},
+		{"jpeg", newJPEG},
 		{"mmap_indexed_binary", plain(newMappedIndexed)},
 		{"npy", plain(newNPY)},
 		{"npz", plain(newNPZ)},
+		{"png", newPNG},
 		{"tfrecord", plain(newTFRecord)},
 	}
 }
