@@ -168,17 +168,21 @@ func (r Recipe) Sorted() iter.Seq2[int, FileSpec] {
 	}
 }
 
-// cursor goes through all files in the order of their paths. Data files of one part and folder have names of one length, so that
-// whatever a companion adds in front or behind, the companions of one kind have the order of their data files; the cursor merges them.
+// cursor goes through all files in the order of their paths. Data files of one part have paths of one length, so that whatever a
+// companion adds in front or behind, the companions of one kind have the order of their data files, or, where they leave out subfolders,
+// of these files' numbers. The cursor merges the kinds.
 type cursor struct {
-	r     *Recipe
-	at    []int      // how many data files and companions of each kind are behind
-	heads []FileSpec // the next of each kind, without a path where there is none
+	r        *Recipe
+	at       []int      // how many data files and companions of each kind are behind
+	heads    []FileSpec // the next of each kind, without a path where there is none
+	byNumber []bool     // kinds whose paths have the order of the files' numbers
 }
 
 func (r *Recipe) walk() *cursor {
-	c := &cursor{r: r, at: make([]int, 1+len(r.companions)), heads: make([]FileSpec, 1+len(r.companions))}
+	kinds := 1 + len(r.companions)
+	c := &cursor{r: r, at: make([]int, kinds), heads: make([]FileSpec, kinds), byNumber: make([]bool, kinds)}
 	for kind := range c.heads {
+		c.byNumber[kind] = kind > 0 && r.leavesOutFolders(kind-1)
 		c.load(kind)
 	}
 	return c
@@ -186,13 +190,32 @@ func (r *Recipe) walk() *cursor {
 
 func (c *cursor) load(kind int) {
 	c.heads[kind] = FileSpec{}
-	if k := c.at[kind]; k >= c.r.Files() {
+	k := c.at[kind]
+	if k >= c.r.Files() {
 		return
-	} else if i := c.r.sorted(k); kind == 0 {
-		c.heads[kind] = c.r.File(i)
-	} else {
-		c.heads[kind] = c.r.Companion(i, kind-1)
 	}
+	if !c.byNumber[kind] {
+		k = c.r.sorted(k)
+	}
+	if kind == 0 {
+		c.heads[kind] = c.r.File(k)
+	} else {
+		c.heads[kind] = c.r.Companion(k, kind-1)
+	}
+}
+
+// leavesOutFolders reports whether the paths of the companions of a kind lack the subfolders, which makes their order another one: file S
+// stands in the first of S subfolders, behind file 0 and before file 1.
+func (r *Recipe) leavesOutFolders(c int) bool {
+	first := 0
+	for _, p := range []Part{r.doc.Train, r.doc.Valid} {
+		if s := p.Subfolders; s > 1 && p.Files > s {
+			path := r.companions[c].Path
+			return path(r.File(first+s).Path) > path(r.File(first+1).Path)
+		}
+		first += p.Files
+	}
+	return false
 }
 
 // peek returns the next file, false at the end.
