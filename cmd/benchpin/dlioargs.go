@@ -162,7 +162,7 @@ func (d *dlioArguments) find() (src workload.Source, from string, err error) {
 	if len(looked) > 0 {
 		hint = "looked for at " + strings.Join(looked, ", ")
 	}
-	return src, "", usagef("workload=%s: there is no such workload: %s; built in are %s", d.workload, hint, strings.Join(names, ", "))
+	return src, "", usagef("workload=%s: there is no such workload: %s; \"benchpin workload list\" names those that are built in", d.workload, hint)
 }
 
 // folder is the folder of results: hydra.run.dir, or the workload's output.folder where the command line names none, with ${now:...} and

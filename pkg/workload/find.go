@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"sort"
 	"strings"
 
 	"github.com/benchpin/benchpin/workloads"
@@ -27,6 +28,7 @@ func List() ([]string, error) {
 			names = append(names, name)
 		}
 	}
+	sort.Strings(names) // files sort otherwise: NAME-mini.yaml is before NAME.yaml
 	return names, nil
 }
 
@@ -64,10 +66,10 @@ func unknownName(name string, cause error) error {
 	if err != nil {
 		return err
 	}
-	hint := "or give the path of a file"
+	hint := `"benchpin workload list" names those that come with it; or give the path of a file`
 	if near := nearest(strings.ToLower(name), names); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	msg := fmt.Sprintf("no workload is called %q, and there is no such file", clip(name))
-	return &Error{Msg: msg, Allowed: names, Hint: hint, Err: cause}
+	return &Error{Msg: msg, Hint: hint, Err: cause}
 }

@@ -55,7 +55,7 @@ func TestFind(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"quikstart":           `did you mean "quickstart"?`,
-		"nothing-like-it":     "allowed: quickstart",
+		"nothing-like-it":     "benchpin workload list",
 		"./quickstart.yaml":   "no such file",
 		filepath.Dir(file):    "expected a regular file",
 		file + "/x.yaml":      "not a directory",

@@ -90,8 +90,9 @@ func roundTrip(t testing.TB, r *Resolved) {
 	}
 }
 
-// TestPeerFiles resolves the workload files of the peers, unchanged, where they are at hand.
-func TestPeerFiles(t *testing.T) {
+// peerFolder is where the workload files of the peers are; a test skips without them.
+func peerFolder(t *testing.T) string {
+	t.Helper()
 	folder := os.Getenv("BENCHPIN_PEER_WORKLOADS")
 	if folder == "" {
 		folder = filepath.Join("..", "..", "..", "shared", "peer-workloads")
@@ -99,6 +100,12 @@ func TestPeerFiles(t *testing.T) {
 	if _, err := os.Stat(folder); err != nil {
 		t.Skipf("the peers' workload files are not at hand (set BENCHPIN_PEER_WORKLOADS to their folder): %v", err)
 	}
+	return folder
+}
+
+// TestPeerFiles resolves the workload files of the peers, unchanged, where they are at hand.
+func TestPeerFiles(t *testing.T) {
+	folder := peerFolder(t)
 	n := 0
 	for _, dir := range []string{folder, filepath.Join(folder, "..", "dlio-runs")} {
 		err := filepath.WalkDir(dir, func(file string, e os.DirEntry, err error) error {
