@@ -171,6 +171,7 @@ func (c *checker) transcript(r *Record) {
 	c.that(!complete || t.Root == t.Expected, "transcript.root", "a complete run read what was expected, %q, found %q", t.Expected, t.Root)
 	c.that(!complete || len(t.Ranks) == r.Plan.Accelerators, "transcript.ranks", "the plan has %d accelerators, found %d ranks",
 		r.Plan.Accelerators, len(t.Ranks))
+	c.evaluation(r, t.Evaluation)
 	c.that(!complete || t.Entries > 0 || r.Plan.Epochs == 0, "transcript.entries", "a complete run of epochs read samples, found %d", t.Entries)
 }
 

@@ -29,14 +29,7 @@ func (c *checker) metrics(r *Record) {
 	for i, e := range m.Epochs {
 		at := fmt.Sprintf("metrics.epochs[%d].", i)
 		c.that(e.Epoch == i+1, at+"epoch", "expected %d, found %d", i+1, e.Epoch)
-		notNegative(c, at+"steps", e.Steps)
-		v := reflect.ValueOf(e)
-		for j := range v.NumField() {
-			if f, ok := v.Field(j).Interface().(Figure); ok {
-				c.figure(at+v.Type().Field(j).Tag.Get("json"), f)
-			}
-		}
-		c.percent(at+"au", e.AU)
+		c.epochFigures(at, e)
 	}
 	c.that(len(m.Epochs) <= r.Plan.Epochs, "metrics.epochs", "the plan has %d, found %d", r.Plan.Epochs, len(m.Epochs))
 	if r.Status == StatusComplete {
@@ -50,6 +43,18 @@ func (c *checker) metrics(r *Record) {
 	for _, name := range slices.Sorted(maps.Keys(m.Other)) {
 		c.figure("metrics.other."+name, m.Other[name])
 	}
+}
+
+// epochFigures holds the figures of one epoch, or of one pass.
+func (c *checker) epochFigures(at string, e EpochMetrics) {
+	notNegative(c, at+"steps", e.Steps)
+	v := reflect.ValueOf(e)
+	for j := range v.NumField() {
+		if f, ok := v.Field(j).Interface().(Figure); ok {
+			c.figure(at+v.Type().Field(j).Tag.Get("json"), f)
+		}
+	}
+	c.percent(at+"au", e.AU)
 }
 
 func truth(b *bool) string {
@@ -148,4 +153,58 @@ func (e *Environment) explains(field string) bool {
 	return slices.ContainsFunc(e.Unknown, func(u Unknown) bool {
 		return u.Field == field || strings.HasPrefix(field, u.Field+".")
 	})
+}
+
+// evaluation holds what is said of the passes over the files for evaluation in plan, transcript and metrics together.
+func (c *checker) evaluation(r *Record, t *EvaluationTranscript) {
+	p, m := r.Plan.Evaluation, r.Metrics.Evaluation
+	complete := r.Status == StatusComplete
+	c.that((p == nil) == (t == nil), "transcript.evaluation", "stands in a record whose plan has evaluations, and in no other")
+	c.that(m == nil || p != nil, "metrics.evaluation", "stands in a record whose plan has no evaluation")
+	c.that(!complete || (m == nil) == (p == nil), "metrics.evaluation", "stands in a complete record whose plan has evaluations, and in no other")
+	if p != nil {
+		v := reflect.ValueOf(p).Elem()
+		for i := range v.NumField() {
+			name := "plan.evaluation." + v.Type().Field(i).Tag.Get("json")
+			if f := v.Field(i); f.CanInt() {
+				notNegative(c, name, f.Int())
+			} else if f.CanFloat() {
+				notNegative(c, name, f.Float())
+			}
+		}
+		c.that(p.SamplesPerPass <= p.Samples, "plan.evaluation.samples_per_pass", "%d of %d samples", p.SamplesPerPass, p.Samples)
+	}
+	if t != nil {
+		const at = "transcript.evaluation."
+		notNegative(c, at+"entries", t.Entries)
+		for i, rank := range t.Ranks {
+			c.digest(fmt.Sprintf("%sranks[%d]", at, i), rank)
+		}
+		if complete || t.Root != "" {
+			c.digest(at+"root", t.Root)
+		}
+		if complete || t.Expected != "" {
+			c.digest(at+"expected", t.Expected)
+		}
+		c.that(!complete || t.Root == t.Expected, at+"root", "a complete run read what was expected, %q, found %q", t.Expected, t.Root)
+		c.that(!complete || len(t.Ranks) == r.Plan.Accelerators, at+"ranks", "the plan has %d accelerators, found %d ranks", r.Plan.Accelerators,
+			len(t.Ranks))
+	}
+	if m == nil {
+		return
+	}
+	const at = "metrics.evaluation."
+	c.figure(at+"au", m.AU)
+	c.percent(at+"au", m.AU)
+	c.figure(at+"samples_per_second", m.SamplesPerSecond)
+	c.figure(at+"bytes_per_second", m.BytesPerSecond)
+	last := 0
+	for i, e := range m.Passes {
+		at := fmt.Sprintf("%spasses[%d].", at, i)
+		c.that(e.Epoch > last && e.Epoch <= r.Plan.Epochs, at+"epoch", "expected rising epochs of the plan's %d, found %d", r.Plan.Epochs, e.Epoch)
+		last = e.Epoch
+		c.epochFigures(at, e)
+	}
+	c.that(p == nil || len(m.Passes) <= p.Passes, at+"passes", "found more passes than planned: %d", len(m.Passes))
+	c.that(p == nil || !complete || len(m.Passes) == p.Passes, at+"passes", "a complete run has all of its plan, found %d", len(m.Passes))
 }

@@ -152,6 +152,10 @@ type Plan struct {
 	RequiredFilesPerSecond *float64 `json:"required_files_per_second,omitempty"`
 	ReadThreads            int      `json:"read_threads"`
 	PrefetchFactor         int      `json:"prefetch_factor"`
+	// Loader is the data loader emulated, absent for pytorch. ReadThreads are its threads for one accelerator; PrefetchFactor is the
+	// factor for each worker (pytorch), the batches ready ahead (tensorflow; with tfrecord those in computation_threads too), or the depth
+	// of the queue (dali, native_dali).
+	Loader string `json:"loader,omitempty"`
 	// Order is the order in which samples are read, "numpy" or "dlio"; OrderSeed its seed (train.seed).
 	Order     string `json:"order"`
 	OrderSeed Int    `json:"order_seed"`
@@ -162,6 +166,28 @@ type Plan struct {
 	CheckpointReads int `json:"checkpoint_reads,omitempty"`
 	// MemoryBytes is the buffer memory that the run needs at most.
 	MemoryBytes Int `json:"memory_bytes"`
+	// Evaluation is absent where there is none.
+	Evaluation *PlanEvaluation `json:"evaluation,omitempty"`
+}
+
+// PlanEvaluation are the passes over the files for evaluation. They come after training epochs and are no part of the other figures
+// of the plan.
+type PlanEvaluation struct {
+	// AfterEpoch is the first epoch that a pass follows, EpochsBetween the number of epochs from one pass to the next.
+	AfterEpoch    int `json:"after_epoch"`
+	EpochsBetween int `json:"epochs_between"`
+	Passes        int `json:"passes"`
+	Files         Int `json:"files"`
+	Samples       Int `json:"samples"`
+	BatchSize     int `json:"batch_size"`
+	// Steps are those of a pass; SamplesPerPass are read by all accelerators in one, SamplesDropped are left out by the step rule.
+	Steps          Int `json:"steps"`
+	SamplesPerPass Int `json:"samples_per_pass"`
+	SamplesDropped Int `json:"samples_dropped"`
+	// BytesTotal are the bytes asked of the store in all passes.
+	BytesTotal Int `json:"bytes_total"`
+	// ComputeSeconds is the mean compute time of a step.
+	ComputeSeconds float64 `json:"compute_seconds"`
 }
 
 // Transcript is the account of what was read in the timed run.
@@ -174,6 +200,17 @@ type Transcript struct {
 	Entries Int      `json:"entries"`
 	// Expected is the root computed from recipe, workload and plan without data; a complete record has it equal to Root.
 	Expected string `json:"expected"`
+	// Evaluation is the account of the passes over the files for evaluation; absent where there are none.
+	Evaluation *EvaluationTranscript `json:"evaluation,omitempty"`
+}
+
+// EvaluationTranscript is the account of what was read in the passes over the files for evaluation. Its fields are those of
+// Transcript.
+type EvaluationTranscript struct {
+	Root     string   `json:"root"`
+	Ranks    []string `json:"ranks"`
+	Entries  Int      `json:"entries"`
+	Expected string   `json:"expected"`
 }
 
 // Checkpoints says which model state was written and read back during the run.
@@ -248,10 +285,21 @@ type Metrics struct {
 	BytesPerSecond   Figure `json:"bytes_per_second"`
 	// Epochs are the figures of each epoch, in order.
 	Epochs []EpochMetrics `json:"epochs"`
+	// Evaluation are the figures of the passes over the files for evaluation; absent where there are none.
+	Evaluation *EvaluationMetrics `json:"evaluation,omitempty"`
 	// DLIO holds the figures as DLIO computes them, under DLIO's field names (summary.json's "metric").
 	DLIO map[string]any `json:"dlio"`
 	// Other named figures: percentiles of load, step and compute times, oversleep, barrier time, and so on.
 	Other map[string]Figure `json:"other"`
+}
+
+// EvaluationMetrics are the figures of the passes over the files for evaluation, over all of them and of each in order.
+type EvaluationMetrics struct {
+	AU               Figure `json:"au"`
+	SamplesPerSecond Figure `json:"samples_per_second"`
+	BytesPerSecond   Figure `json:"bytes_per_second"`
+	// Passes are named by the epoch that they followed.
+	Passes []EpochMetrics `json:"passes"`
 }
 
 // NoMetrics are the metrics of a run that ended before it had any: every figure is absent for the given reason. threshold is
