@@ -312,19 +312,24 @@ func TestResume(t *testing.T) {
 
 // TestKilled kills a generating process at random moments until it is done; the end must be that of an undisturbed one.
 func TestKilled(t *testing.T) {
-	r := killed(t)
+	for name, r := range killed(t) {
+		t.Run(name, func(t *testing.T) { testKilled(t, name, r) })
+	}
+}
+
+func testKilled(t *testing.T, name string, r Recipe) {
 	if dir := os.Getenv("BENCHPIN_TEST_GENERATE"); dir != "" { // the process that is killed
 		generate(t, folder(t, filepath.Join(dir, "data")), r, Options{Workers: 2, Manifest: filepath.Join(dir, "manifest.json")})
 		return
 	}
-	want := generate(t, folder(t, t.TempDir()), r, Options{})
+	want := generate(t, nullStore{io.Discard}, r, Options{})
 	dir := t.TempDir()
 	kills, states := 0, make(map[string]bool)
 	for delay := 0; ; delay++ {
 		if delay > 200 {
 			t.Fatal("never done")
 		}
-		cmd := exec.Command(os.Args[0], "-test.run", "^TestKilled$")
+		cmd := exec.Command(os.Args[0], "-test.run", "^TestKilled$/^"+name+"$")
 		cmd.Env = append(os.Environ(), "BENCHPIN_TEST_GENERATE="+dir)
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out

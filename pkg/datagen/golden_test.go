@@ -25,10 +25,14 @@ func after(n int) <-chan time.Time {
 	return time.After(time.Duration(rand.Int64N(int64(n+1)*15)) * time.Millisecond)
 }
 
-// killed is a data set that takes long enough to be killed in between.
-func killed(t testing.TB) Recipe {
+// killed are data sets that take long enough to be killed in between: of one file each, and with companions.
+func killed(t testing.TB) map[string]Recipe {
 	t.Helper()
-	return recipe(t, 13, "format: npz", "num_files_train: 60", "record_length_bytes: 2000000", "record_length_bytes_stdev: 900000")
+	return map[string]Recipe{
+		"npz": recipe(t, 13, "format: npz", "num_files_train: 60", "record_length_bytes: 2000000", "record_length_bytes_stdev: 900000"),
+		"tfrecord": recipe(t, 13, "format: tfrecord", "num_files_train: 50", "num_files_eval: 9", "num_subfolders_train: 4", "num_samples_per_file: 400",
+			"record_length_bytes: 4000", "record_length_bytes_stdev: 900"),
+	}
 }
 
 // goldenRecipes are data sets whose roots are frozen.
@@ -113,56 +117,5 @@ func TestGoldenOnARM64(t *testing.T) {
 	out, err := exec.Command(qemu, bin, "-test.v", "-test.run", "^(TestGolden|TestSpread|TestWorkersDoNotShow|TestDLIOTrees)$").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: TestGolden ") {
 		t.Fatalf("on arm64: %v\n%s", err, out)
-	}
-}
-
-// BenchmarkGenerate makes data sets in memory that is thrown away and in a folder; the reference writes the same number of
-// random bytes, in the same pieces, to one file after the other.
-func BenchmarkGenerate(b *testing.B) {
-	for _, c := range []struct {
-		name    string
-		dataset []string
-	}{
-		{"100KB", []string{"format: npz", "num_files_train: 640", "record_length_bytes: 102400"}},
-		{"32MB", []string{"format: npz", "num_files_train: 4", "record_length_bytes: 33554432"}},
-	} {
-		r := recipe(b, 1, c.dataset...)
-		run := func(name string, make func(b *testing.B, dir string)) {
-			b.Run(c.name+"/"+name, func(b *testing.B) {
-				b.SetBytes(r.TotalBytes())
-				for b.Loop() {
-					b.StopTimer()
-					dir := filepath.Join(b.TempDir(), "data")
-					_ = os.RemoveAll(dir)
-					b.StartTimer()
-					make(b, dir)
-				}
-			})
-		}
-		run("folder", func(b *testing.B, dir string) { generate(b, folder(b, dir), r, Options{}) })
-		run("nowhere", func(b *testing.B, dir string) { generate(b, nullStore{io.Discard}, r, Options{}) })
-		run("reference", func(b *testing.B, dir string) {
-			random := make([]byte, pieceBytes)
-			for i := range random {
-				random[i] = byte(rand.Uint32())
-			}
-			if err := os.MkdirAll(dir, 0o755); err != nil {
-				b.Fatal(err)
-			}
-			for i := range r.Files() {
-				f, err := os.Create(filepath.Join(dir, fmt.Sprint(i)))
-				if err != nil {
-					b.Fatal(err)
-				}
-				for left := r.File(i).Size; left > 0; left -= min(left, pieceBytes) {
-					if _, err := f.Write(random[:min(left, pieceBytes)]); err != nil {
-						b.Fatal(err)
-					}
-				}
-				if err := f.Close(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }

@@ -1,12 +1,9 @@
 package datagen
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -38,42 +35,6 @@ func recipe(t testing.TB, seed uint64, dataset ...string) Recipe {
 	return r
 }
 
-// TestDLIOTrees compares names, folders and sizes with what DLIO wrote from the same section.
-func TestDLIOTrees(t *testing.T) {
-	for tree, dataset := range map[string][]string{
-		"gen_npy":       {"format: npy", "num_files_train: 12", "record_length_bytes: 16777216"},
-		"gen_npz_100k":  {"format: npz", "num_files_train: 2000", "record_length_bytes: 102400", "num_subfolders_train: 4"},
-		"gen_npz_dims":  {"format: npz", "num_files_train: 8", "record_dims: [64, 64, 16]", "record_element_type: float32"},
-		"gen_npz_multi": {"format: npz", "num_files_train: 16", "num_samples_per_file: 8", "record_length_bytes: 1048576"},
-	} {
-		r := recipe(t, 1, dataset...)
-		ours := make(map[string]int64)
-		for i := range r.Files() {
-			f := r.File(i)
-			ours[f.Path] = f.Size
-		}
-		file, err := os.Open(filepath.Join("testdata/dlio", tree+".txt"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer file.Close()
-		lines := 0
-		for sc := bufio.NewScanner(file); sc.Scan(); lines++ {
-			var size int64
-			var path string
-			if _, err := fmt.Sscan(sc.Text(), &size, &path); err != nil {
-				t.Fatalf("%s: line %q: %v", tree, sc.Text(), err)
-			}
-			if ours[path] != size {
-				t.Errorf("%s: %s has %d bytes, DLIO wrote %d", tree, path, ours[path], size)
-			}
-		}
-		if lines < 8 || len(ours) < lines {
-			t.Errorf("%s: %d lines compared with %d files", tree, lines, len(ours))
-		}
-	}
-}
-
 func TestNames(t *testing.T) {
 	r := recipe(t, 1, "format: npz", "num_files_train: 168", "num_files_eval: 11", "num_subfolders_eval: 10", "record_length_bytes: 100",
 		"file_prefix: case", "num_subfolders_train: 1")
@@ -87,16 +48,23 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Paths in the order of sorted are strictly ascending, and are all the files.
+// Paths in the order of Sorted are strictly ascending, and are all the files, whatever the companions do with subfolders.
 func TestSortedOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n, m := rapid.IntRange(0, 130).Draw(rt, "train"), rapid.IntRange(1, 130).Draw(rt, "eval")
 		s, u := rapid.IntRange(0, 140).Draw(rt, "train folders"), rapid.IntRange(0, 140).Draw(rt, "eval folders")
-		r := recipe(t, 1, "format: npy", "record_length_bytes: 100", fmt.Sprintf("num_files_train: %d", n), fmt.Sprintf("num_files_eval: %d", m),
+		format := rapid.SampledFrom([]string{"npy", "tfrecord", "indexed_binary"}).Draw(rt, "format")
+		r := recipe(t, 1, "format: "+format, "record_length_bytes: 100", fmt.Sprintf("num_files_train: %d", n), fmt.Sprintf("num_files_eval: %d", m),
 			fmt.Sprintf("num_subfolders_train: %d", s), fmt.Sprintf("num_subfolders_eval: %d", u))
 		var sorted, all []string
-		for k := range r.Files() {
-			sorted, all = append(sorted, r.File(r.sorted(k)).Path), append(all, r.File(k).Path)
+		for i, f := range r.Sorted() {
+			if r.Entry(i).Path != f.Path {
+				rt.Fatalf("%s comes as number %d, which is %s", f.Path, i, r.Entry(i).Path)
+			}
+			sorted = append(sorted, f.Path)
+		}
+		for i := range r.Entries() {
+			all = append(all, r.Entry(i).Path)
 		}
 		slices.Sort(all)
 		if !slices.Equal(sorted, all) {
@@ -173,6 +141,9 @@ func TestRecipeRoundTrip(t *testing.T) {
 	for _, r := range []Recipe{
 		recipe(t, math.MaxUint64, "format: npz", "num_files_train: 168", "record_length_bytes: 114660.07", "record_length_bytes_stdev: 1e3", "file_prefix: \"<é&>\""),
 		recipe(t, 0, "format: npy", "num_files_train: 0", "num_files_eval: 3", "record_dims: [1, 2, 3]", "record_element_type: f4"),
+		recipe(t, 1, "format: png", "num_files_train: 3", "record_length_bytes: 2000", "jpeg: {sizing: encoded}"),
+		recipe(t, 1, "format: hdf5", "num_files_train: 3", "record_dims: [4, 5]", "hdf5: {num_dset_per_record: 2}"),
+		recipe(t, 1, "format: parquet", "num_files_train: 3", "compression: gzip", "parquet: {columns: [{name: \"<a>\", dtype: f2, size: 4, read: no}]}"),
 	} {
 		again, err := ParseRecipe(r.JSON())
 		if err != nil {
@@ -195,6 +166,55 @@ func TestRecipeRoundTrip(t *testing.T) {
 type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// TestReadFlags: which columns a run reads makes no difference to the data.
+func TestReadFlags(t *testing.T) {
+	a := recipe(t, 1, "format: parquet", "parquet: {columns: [{name: a}, {name: b, size: 3}]}")
+	b := recipe(t, 1, "format: parquet", "parquet: {columns: [{name: a, read: no}, {name: b, size: 3}]}", "record_length_bytes: 5")
+	if string(a.JSON()) != string(b.JSON()) || a.File(0).Layout.SampleBytes() != 16 {
+		t.Errorf("%s and %s; samples of %d bytes", a.JSON(), b.JSON(), a.File(0).Layout.SampleBytes())
+	}
+}
+
+// TestFilesGenerated: dataset.num_files_generated is how many files there are, of which num_files_train are read.
+func TestFilesGenerated(t *testing.T) {
+	r := recipe(t, 1, "format: npz", "num_files_train: 4", "num_files_generated: 12")
+	if r.TrainFiles() != 12 || r.File(3).Path != "train/img_03_of_12.npz" {
+		t.Errorf("%d training files, the fourth is %s", r.TrainFiles(), r.File(3).Path)
+	}
+}
+
+// TestOptionsAreStrict: options have one form, and none where they have their defaults.
+func TestOptionsAreStrict(t *testing.T) {
+	good := string(recipe(t, 7, "format: png", "num_files_train: 3", "record_length_bytes: 2000", "jpeg: {sizing: encoded}").JSON())
+	rows := string(recipe(t, 7, "format: parquet", "num_files_train: 3", "parquet: {columns: [{name: a, size: 3}]}").JSON())
+	for name, c := range map[string][3]string{
+		"no options":       {good, `{"sizing":"encoded"}`, `{}`},
+		"null":             {good, `{"sizing":"encoded"}`, `null`},
+		"a name":           {good, `{"sizing":"encoded"}`, `{"name":"png","sizing":"encoded"}`},
+		"a default":        {good, `{"sizing":"encoded"}`, `{"sizing":""}`},
+		"an empty list":    {good, `{"sizing":"encoded"}`, `{"chunk":[],"sizing":"encoded"}`},
+		"another option":   {good, `{"sizing":"encoded"}`, `{"level":3,"sizing":"encoded"}`},
+		"an unknown field": {good, `{"sizing":"encoded"}`, `{"sizing":"encoded","x":1}`},
+		"another place":    {good, `"format":"png","options":{"sizing":"encoded"},"dtype":"uint8"`, `"format":"png","dtype":"uint8","options":{"sizing":"encoded"}`},
+		"reading":          {rows, `"size":3`, `"size":3,"skip":true`},
+		"another length":   {rows, `"record_length_bytes":12`, `"record_length_bytes":13`},
+		"dimensions":       {rows, `"record_dims":[]`, `"record_dims":[12]`},
+		"a type":           {rows, `"dtype":"uint8"`, `"dtype":"int8"`},
+		"no columns":       {rows, `"columns":[{"name":"a","dtype":"float32","size":3}],`, ``},
+	} {
+		if _, err := ParseRecipe(json.RawMessage(c[0])); err != nil {
+			t.Fatalf("%s: %v", c[0], err)
+		}
+		bad := strings.Replace(c[0], c[1], c[2], 1)
+		if bad == c[0] {
+			t.Fatalf("%s: nothing was changed in %s", name, c[0])
+		}
+		if r, err := ParseRecipe(json.RawMessage(bad)); err == nil {
+			t.Errorf("%s was accepted: %s as %s", name, bad, r.JSON())
+		}
+	}
+}
 
 func TestParseRecipeIsStrict(t *testing.T) {
 	good := string(recipe(t, 7, "format: npz", "num_files_train: 3", "record_length_bytes: 100").JSON())
@@ -238,7 +258,20 @@ func TestRefusedWorkloads(t *testing.T) {
 		want    string
 		dataset []string
 	}{
-		{"there are: npy, npz", []string{"format: hdf5", "num_files_train: 3"}},
+		{"there are: ", []string{"format: hdf5_opt", "num_files_train: 3"}},
+		{"dataset.compression", []string{"format: npy", "compression: gzip"}},
+		{"dataset.hdf5.chunk_dims", []string{"format: npz", "hdf5: {chunk_dims: [3, 3]}"}},
+		{"dataset.jpeg.sizing", []string{"format: npz", "jpeg: {sizing: encoded}"}},
+		{"dataset.parquet.columns", []string{"format: npz", "parquet: {columns: [{name: a}]}"}},
+		{"dataset.record_dims", []string{"format: parquet", "record_dims: [3]"}},
+		{"dataset.record_length_bytes_stdev", []string{"format: parquet", "record_length_bytes_stdev: 3"}},
+		{"dataset.record_element_type", []string{"format: parquet", "record_element_type: float32"}},
+		{"no_such_type", []string{"format: parquet", "parquet: {columns: [{name: a, dtype: no_such_type}]}"}},
+		{"dataset.num_files_generated is 3", []string{"format: npz", "num_files_train: 4", "num_files_generated: 3"}},
+		{"chunk_size", []string{"format: hdf5", "enable_chunking: true"}},
+		{"record of 20 bytes", []string{"format: png", "record_length_bytes: 20"}},
+		{"as small as 1 x 1", []string{"format: png", "record_length_bytes: 20000", "record_length_bytes_stdev: 19000", "num_files_train: 2000000"}},
+		{"file ", []string{"format: png", "record_length_bytes: 20000", "record_length_bytes_stdev: 19000", "num_files_train: 20000"}},
 		{"nothing to generate", []string{"format: npz", "num_files_train: 0"}},
 		{"2^62 bytes", []string{"format: npz", "record_dims: [2147483648, 2147483648, 4]"}},
 	} {
@@ -258,6 +291,9 @@ func TestRefusedWorkloads(t *testing.T) {
 func FuzzParseRecipe(f *testing.F) {
 	f.Add([]byte(recipe(f, 7, "format: npz", "num_files_train: 3", "record_length_bytes: 100.5", "record_length_bytes_stdev: 3").JSON()))
 	f.Add([]byte(recipe(f, 0, "format: npy", "num_files_eval: 3", "record_dims: [1, 2, 3]", "num_subfolders_eval: 2").JSON()))
+	for _, dataset := range containers() {
+		f.Add([]byte(recipe(f, 5, append(dataset, "num_files_train: 3")...).JSON()))
+	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		r, err := ParseRecipe(raw)
 		if err != nil {
@@ -269,6 +305,11 @@ func FuzzParseRecipe(f *testing.F) {
 		for _, k := range []int{0, r.Files() / 2, r.Files() - 1} {
 			if s := r.File(r.sorted(k)); s.Size <= 0 || s.Path == "" || s.Layout.Check() != nil {
 				t.Fatalf("%s: file %d is %+v", raw, k, s)
+			}
+		}
+		for i := range min(r.Companions(), 4) {
+			if s := r.Companion(r.Files()-1, i); s.Size <= 0 || s.Path == "" || s.AtMost {
+				t.Fatalf("%s: companion %d is %+v", raw, i, s)
 			}
 		}
 	})

@@ -63,6 +63,9 @@ func partOf(r datagen.Recipe, first, files int) recipeFiles {
 	return d
 }
 
+// Evaluation is the part for evaluation of the same recipe.
+func (d recipeFiles) Evaluation() bench.Dataset { return validFiles(d.recipe) }
+
 // exact reports whether Size is what the files will have, and not an estimate.
 func (d recipeFiles) exact() bool { return d.recipe.Exact() || d.sizes != nil }
 
@@ -116,6 +119,9 @@ type pinnedFiles struct {
 	// byEntry is the number, as the recipe counts all files, of each entry of the manifest.
 	byEntry []int32
 }
+
+// Evaluation is the part for evaluation.
+func (d *pinnedFiles) Evaluation() bench.Dataset { return d.valid }
 
 // entry returns the number, as the recipe counts all files, of a part's file i (c is 0) or of its companion c-1.
 func (d pinnedPart) entry(i, c int) int {
