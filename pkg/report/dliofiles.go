@@ -121,12 +121,9 @@ func metricOrder() []string {
 	}
 }
 
-// metric are DLIO's figures of the record, and those of checkpoints where the record has none.
+// metric are DLIO's figures of the record.
 func (r *dlioRun) metric() (o dlioObject) {
-	all := r.checkpointFigures()
-	for name, v := range r.Record.Metrics.DLIO {
-		all[name] = v
-	}
+	all := r.Record.Metrics.DLIO
 	for _, name := range metricOrder() {
 		if v, ok := all[name]; ok {
 			o.add(name, plainMetric(v))
@@ -152,33 +149,13 @@ func plainMetric(v any) any {
 	return v
 }
 
-// checkpointFigures are DLIO's figures of checkpoints: mean and deviation over the checkpoints of the first rank's durations.
-func (r *dlioRun) checkpointFigures() map[string]any {
-	all := map[string]any{}
-	if !r.w.Workflow.Checkpoint {
-		return all
+// checkpointSize is what DLIO calls checkpoint_size_GB: the payload of one checkpoint over all ranks as DLIO counts it, in GiB.
+func (r *dlioRun) checkpointSize() float64 {
+	if v, ok := plainMetric(r.Record.Metrics.DLIO["checkpoint_size_GB"]).(float64); ok {
+		return v
 	}
-	size := r.checkpointSize()
-	all["checkpoint_size_GB"] = size
-	for _, load := range []bool{false, true} {
-		var seconds, rates []float64
-		for _, s := range r.saves(0, nil) {
-			if s.load == load && s.seconds > 0 {
-				seconds, rates = append(seconds, s.seconds), append(rates, size/s.seconds)
-			}
-		}
-		if len(seconds) == 0 {
-			continue // DLIO's own file has NaN here
-		}
-		name := map[bool]string{false: "save", true: "load"}[load]
-		all[name+"_checkpoint_io_mean_GB_per_second"], all[name+"_checkpoint_io_stdev_GB_per_second"] = meanDeviation(rates)
-		all[name+"_checkpoint_duration_mean_seconds"], all[name+"_checkpoint_duration_stdev_seconds"] = meanDeviation(seconds)
-	}
-	return all
+	return float64(r.Record.Plan.CheckpointBytes) / gib
 }
-
-// checkpointSize is what DLIO calls checkpoint_size_GB: the payload of one checkpoint over all ranks, in GiB.
-func (r *dlioRun) checkpointSize() float64 { return float64(r.Record.Plan.CheckpointBytes) / gib }
 
 // meanDeviation are the mean and the population standard deviation.
 func meanDeviation(v []float64) (mean, deviation float64) {
@@ -209,22 +186,45 @@ func (s *dlioSave) name() string {
 	return fmt.Sprintf("save_ckpt%d", s.block)
 }
 
-// saves are the checkpoints of a rank in their order. Where they began follows from the rank's blocks: a checkpoint is written between
-// two of them, or after the last. k may be nil where only the durations matter.
+// saves are the checkpoints that a rank wrote and read, in their order. Those of training are numbered by the block that they end, those
+// of a run without training from 1.
 func (r *dlioRun) saves(rank int, k *dlioRank) []dlioSave {
-	list := make([]dlioSave, 0, len(r.Record.Checkpoints.Saves))
-	for _, c := range r.Record.Checkpoints.Saves {
-		s := dlioSave{epoch: c.Epoch, block: 1, step: int64(c.Step)}
-		if rank < len(c.Seconds) {
-			s.seconds = c.Seconds[rank]
+	c := &r.Record.Checkpoints
+	list := make([]dlioSave, 0, len(c.Saves)+len(c.Loads))
+	for i := range c.Saves {
+		s := dlioSave{epoch: c.Saves[i].Epoch, block: i + 1, step: int64(c.Saves[i].Step)}
+		if s.epoch <= len(k.epochs) {
+			s.block, s.start = k.epochs[s.epoch-1].blockOf(s.step)
 		}
-		if k != nil && c.Epoch <= len(k.epochs) {
-			s.block, s.start = k.epochs[c.Epoch-1].blockOf(int64(c.Step))
+		if at := c.Saves[i].Start; at != nil {
+			s.start = r.offset(*at)
 		}
-		s.end = s.start + int64(s.seconds*1e9)
+		s.took(rank, c.Saves[i].Seconds)
 		list = append(list, s)
 	}
+	for i := range c.Loads {
+		l := dlioSave{epoch: c.Loads[i].Epoch, block: i + 1, step: int64(c.Loads[i].Step), load: true, start: r.offset(c.Loads[i].Start)}
+		l.took(rank, c.Loads[i].Seconds)
+		list = append(list, l)
+	}
 	return list
+}
+
+// offset is a time after the start of the record as an offset of the steps' clock. A record has its start in nanoseconds.
+func (r *dlioRun) offset(seconds float64) int64 {
+	started, err := time.Parse(time.RFC3339Nano, r.Record.Started)
+	if err != nil {
+		return int64(seconds * 1e9)
+	}
+	return int64(started.Sub(r.Clock)) + int64(seconds*1e9)
+}
+
+// took notes how long a rank took.
+func (s *dlioSave) took(rank int, seconds []float64) {
+	if rank < len(seconds) {
+		s.seconds = seconds[rank]
+	}
+	s.end = s.start + int64(s.seconds*1e9)
 }
 
 // blockOf is the number of the block that a step ends, and when the block ended. DLIO numbers a checkpoint at the end of an epoch by
@@ -259,7 +259,7 @@ func (r *dlioRun) output(k *dlioRank, saves []dlioSave) dlioObject {
 	}
 	if len(k.epochs) == 0 && len(saves) > 0 {
 		none := dlioObject{}
-		o.add("1", dlioObject{{"start", r.at(saves[0].start)}, {"load", none}, {"proc", none}, {"throughput", none}, {"au", none},
+		o.add("1", dlioObject{{"start", r.clock(r.Record.Started)}, {"load", none}, {"proc", none}, {"throughput", none}, {"au", none},
 			{"compute", none}, {"end", r.at(saves[len(saves)-1].end)}})
 	}
 	o.add("hostname", env.Host.Name)
@@ -333,7 +333,7 @@ func (r *dlioRun) stats(k *dlioRank, saves []dlioSave) dlioObject {
 		all.add(strconv.Itoa(i+1), o)
 	}
 	if len(k.epochs) == 0 && len(saves) > 0 {
-		o := dlioObject{{"start", r.at(saves[0].start)}}
+		o := dlioObject{{"start", r.clock(r.Record.Started)}}
 		for i := range saves {
 			o = append(o, r.saved(saves[i:i+1], saves[i].epoch, saves[i].block)...)
 		}
