@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+
 	"github.com/spf13/cobra"
 
 	"github.com/benchpin/benchpin/pkg/pipeline"
@@ -19,6 +22,12 @@ the record, what it needs, and its attestations. Standard output is the archive'
   BENCHPIN_PASSWORD=secret benchpin attest ./results --manifest ./qs.manifest.json --archive ./archive --key ./me.key`,
 		Args: exactly("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if manifestPath == "" {
+				// A run without a data set has its own.
+				if own := filepath.Join(args[0], pipeline.NoDataManifest); fileExists(own) {
+					manifestPath = own
+				}
+			}
 			for name, value := range map[string]string{"manifest": manifestPath, "archive": archive, "key": keyFile} {
 				if value == "" {
 					return usagef("expected --%s (see %q)", name, cmd.CommandPath()+" --help")
@@ -39,9 +48,14 @@ the record, what it needs, and its attestations. Standard output is the archive'
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&manifestPath, "manifest", "", "`file` of the manifest's header")
+	cmd.Flags().StringVar(&manifestPath, "manifest", "", "`file` of the manifest's header (default: that beside the record of a run without a data set)")
 	cmd.Flags().StringVar(&archive, "archive", "", "`folder` of the archive; new or empty")
 	cmd.Flags().StringVar(&keyFile, "key", "", "private key `file`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
+}
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

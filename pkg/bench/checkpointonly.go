@@ -57,6 +57,24 @@ func onlyPoints(n int) iter.Seq[checkpoint.Point] {
 	}
 }
 
+// CheckpointFiles yields name and size of every file of every checkpoint that the plan writes.
+func (p *Plan) CheckpointFiles() iter.Seq2[string, int64] {
+	return func(yield func(string, int64) bool) {
+		if p.model == nil {
+			return
+		}
+		for pt := range p.points() {
+			for rank := range p.Accelerators {
+				for _, f := range p.model.Files(rank) {
+					if !yield(pt.Name()+"/"+f.Name, f.Size) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
 // planCheckpointOnly plans a run that only writes and reads checkpoints. Everything about samples is 0 in it.
 func planCheckpointOnly(w *workload.Workload) (*Plan, error) {
 	if err := supportedCheckpointOnly(w); err != nil {

@@ -3,14 +3,19 @@ package bench
 import (
 	"context"
 	"iter"
+	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/benchpin/benchpin/pkg/bench/checkpoint"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/benchpin/benchpin/pkg/workload"
 )
 
 // save is one checkpoint of the run: what each rank wrote, and how many have.
@@ -122,30 +127,60 @@ func CheckpointDigest(files []checkpoint.FileSum) string {
 }
 
 // ExpectedCheckpoints computes what the checkpoints of a run must be, without any storage: like the transcript, they follow from the
-// workload alone. What was measured is left out. It takes the time to produce and hash all their bytes.
+// workload alone. What was measured is left out. It takes the time to produce and hash all their bytes, on all cores.
 func ExpectedCheckpoints(ctx context.Context, p *Plan) ([]record.Checkpoint, error) {
+	return ExpectedCheckpointsWithin(ctx, p, math.MaxInt64)
+}
+
+// ExpectedCheckpointsWithin is ExpectedCheckpoints with a limit on the bytes that are produced: the digests of the first checkpoints are
+// computed, as many as keep within it, and those of the others are left empty.
+func ExpectedCheckpointsWithin(ctx context.Context, p *Plan, limit int64) ([]record.Checkpoint, error) {
 	list := []record.Checkpoint{}
 	if p.Checkpoints == 0 {
 		return list, nil
 	}
+	size := p.model.BytesPerCheckpoint()
 	for pt := range p.points() {
-		c := record.Checkpoint{Name: pt.Name(), Epoch: pt.Epoch, Step: record.Int(pt.Step)}
-		var files []checkpoint.FileSum
-		for rank := range p.Accelerators {
-			if !p.model.Writes(rank) {
-				continue
-			}
-			sums, err := p.model.Expect(ctx, pt, rank)
+		c := record.Checkpoint{Name: pt.Name(), Epoch: pt.Epoch, Step: record.Int(pt.Step), Bytes: record.Int(size)}
+		if limit >= size {
+			limit -= size
+			files, err := expectedFiles(ctx, p, pt)
 			if err != nil {
 				return nil, err
 			}
-			files = append(files, sums...)
+			c.Digest = CheckpointDigest(files)
 		}
-		for _, f := range files {
-			c.Bytes += record.Int(f.Size)
-		}
-		c.Digest = CheckpointDigest(files)
 		list = append(list, c)
 	}
 	return list, nil
+}
+
+// expectedFiles are the files of one checkpoint, over all ranks.
+func expectedFiles(ctx context.Context, p *Plan, pt checkpoint.Point) ([]checkpoint.FileSum, error) {
+	ranks := make([][]checkpoint.FileSum, p.Accelerators)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for rank := range p.Accelerators {
+		if !p.model.Writes(rank) {
+			continue
+		}
+		g.Go(func() (err error) {
+			ranks[rank], err = p.model.Expect(ctx, pt, rank)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.Concat(ranks...), nil
+}
+
+// ExpectedLoads are the checkpoints that a run reads back; they follow from the workload alone. What was measured is left out.
+func ExpectedLoads(p *Plan) []record.CheckpointLoad {
+	var list []record.CheckpointLoad
+	for pt := range onlyPoints(p.CheckpointReads) {
+		list = append(list, record.CheckpointLoad{Name: pt.Name(), Epoch: pt.Epoch, Step: record.Int(pt.Step),
+			Bytes: record.Int(p.model.BytesPerCheckpoint()), Verified: p.workload.Benchpin.Verify != workload.VerifyNone})
+	}
+	return list
 }

@@ -11,7 +11,8 @@ import (
 
 // AttestOptions names a result and where its archive goes.
 type AttestOptions struct {
-	// Run is the run folder, Manifest the path of the manifest's header, Archive the folder of the archive: new, or empty.
+	// Run is the run folder, Manifest the path of the manifest's header, Archive the folder of the archive: new, or empty. A run without
+	// a data set has its manifest in the run folder (NoDataManifest), which is what "" stands for.
 	Run, Manifest, Archive string
 	// Key signs.
 	Key *attest.PrivateKey
@@ -23,6 +24,9 @@ func Attest(ctx context.Context, o AttestOptions) (attest.ArchiveInfo, error) {
 	b, err := os.ReadFile(filepath.Join(o.Run, RecordName))
 	if err != nil {
 		return attest.ArchiveInfo{}, fmt.Errorf("run folder: %w; \"benchpin run\" makes one", err)
+	}
+	if o.Manifest == "" {
+		o.Manifest = filepath.Join(o.Run, NoDataManifest)
 	}
 	return attest.WriteArchive(ctx, o.Archive, attest.ArchiveInput{Record: b, Manifest: o.Manifest, Folder: o.Run}, o.Key)
 }

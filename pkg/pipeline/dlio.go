@@ -144,8 +144,12 @@ func (r *run) dlioFiles(rec *record.Record, result *bench.Result) ([]record.File
 		clock = result.Started
 	}
 	listed := rec.Plan.Accelerators <= mostListedRanks
+	steps := r.dlioSteps
+	if bench.CheckpointOnly(r.w) {
+		steps = nil
+	}
 	err = report.DLIO(report.DLIORun{
-		Record: rec, Clock: clock.In(time.Local), Steps: r.dlioSteps, CPUInfo: r.cpuInfo, MemInfo: r.memInfo, LogName: r.w.Output.LogFile,
+		Record: rec, Clock: clock.In(time.Local), Steps: steps, CPUInfo: r.cpuInfo, MemInfo: r.memInfo, LogName: r.w.Output.LogFile,
 	}, func(name string) (io.WriteCloser, error) {
 		return newRunFile(r.Out, name, func(f record.File) {
 			if listed || f.Name == report.DLIOSummaryName || f.Name == r.w.Output.LogFile {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/benchpin/benchpin/pkg/attest"
+	"github.com/benchpin/benchpin/pkg/bench"
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/workload"
 )
@@ -79,8 +80,14 @@ func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 	if err != nil {
 		return out, err
 	}
-	o.stage("plan     %d accelerators, %d epochs x %d steps, %s in %d files; expected %.1f s", plan.Accelerators, plan.Epochs,
-		plan.StepsPerEpoch, gigabytes(int64(plan.BytesPerEpoch)), plan.Files, plan.ExpectedSeconds)
+	only := bench.CheckpointOnly(o.Workload.Workload)
+	if only {
+		o.stage("plan     %d accelerators, %d checkpoints of %s to write, %d to read; no data set", plan.Accelerators, plan.Checkpoints,
+			gigabytes(int64(plan.CheckpointBytes)), plan.CheckpointReads)
+	} else {
+		o.stage("plan     %d accelerators, %d epochs x %d steps, %s in %d files; expected %.1f s", plan.Accelerators, plan.Epochs,
+			plan.StepsPerEpoch, gigabytes(int64(plan.BytesPerEpoch)), plan.Files, plan.ExpectedSeconds)
+	}
 	if err := os.MkdirAll(o.Dir, 0o777); err != nil {
 		return out, fmt.Errorf("make the pipeline's folder: %w", err)
 	}
@@ -91,10 +98,12 @@ func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 		out.PublicKey = l.PublicKey()
 		o.stage("key      %s, made here: it proves only that nothing changed since, not who ran this", out.PublicKey)
 	}
-	_, err = Generate(ctx, GenerateOptions{Workload: o.Workload.Workload, Data: l.Data(), Manifest: l.Manifest(), Workers: o.Workers,
-		Notify: o.Notify})
-	if err != nil {
-		return out, err
+	if !only {
+		_, err = Generate(ctx, GenerateOptions{Workload: o.Workload.Workload, Data: l.Data(), Manifest: l.Manifest(), Workers: o.Workers,
+			Notify: o.Notify})
+		if err != nil {
+			return out, err
+		}
 	}
 	id := NewID(time.Now())
 	out.Run = l.Run(id)
@@ -107,7 +116,11 @@ func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 	if err := o.makeRoom(l.Archive()); err != nil {
 		return out, err
 	}
-	info, err := Attest(ctx, AttestOptions{Run: out.Run, Manifest: l.Manifest(), Archive: l.Archive(), Key: o.Key})
+	pinned := l.Manifest()
+	if only {
+		pinned = "" // beside the record
+	}
+	info, err := Attest(ctx, AttestOptions{Run: out.Run, Manifest: pinned, Archive: l.Archive(), Key: o.Key})
 	if err != nil {
 		return out, err
 	}

@@ -13,7 +13,12 @@ import (
 // Plan computes what a run of the workload would do, and touches nothing. With the path of a manifest the plan is for that data
 // set; without one ("") it is for the data set that the workload would generate. Its errors are those of bench.NewPlan, of reading
 // the manifest, and of a workload whose data cannot be generated.
+//
+// A workload that only writes and reads checkpoints reads no data, and the manifest makes no difference to it.
 func Plan(ctx context.Context, w *workload.Workload, manifestPath string) (*bench.Plan, error) {
+	if bench.CheckpointOnly(w) {
+		return bench.NewPlan(w, nil)
+	}
 	if manifestPath == "" {
 		recipe, err := datagen.FromWorkload(w)
 		if err != nil {

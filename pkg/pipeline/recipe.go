@@ -22,7 +22,9 @@ const (
 // recipeAgain generates files of the data set again, in memory, and compares their digests with the manifest. Which ones follows from
 // the root, so that whoever made the manifest could not choose the root first. It returns how many of how many.
 func recipeAgain(ctx context.Context, v *attest.Verification, files *pinnedFiles) (n, total int, found []*fault.Fault) {
-	total = len(files.byEntry)
+	if total = len(files.byEntry); total == 0 && v.Manifest.Header().Recipe == nil {
+		return 0, 0, nil // a run without a data set
+	}
 	bad := func(detail string) []*fault.Fault {
 		return []*fault.Fault{fault.New(fault.Manifest, "recipe", detail).In(attest.TitleManifest)}
 	}

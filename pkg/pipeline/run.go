@@ -65,7 +65,7 @@ func Run(ctx context.Context, o RunOptions) (*record.Record, error) {
 		return nil, err
 	}
 	defer r.close()
-	if r.w.Benchpin.Verify == workload.VerifyBefore {
+	if r.w.Benchpin.Verify == workload.VerifyBefore && !bench.CheckpointOnly(r.w) {
 		if err := r.verify(ctx); err != nil {
 			return nil, err
 		}
@@ -99,6 +99,10 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 	if err := freshFolder(o.Out); err != nil {
 		return nil, err
 	}
+	r.verified = record.Verification{Class: record.HostOnly, Mode: r.w.Benchpin.Verify}
+	if bench.CheckpointOnly(r.w) {
+		return r, r.withoutData()
+	}
 	m, err := manifest.Open(o.Manifest)
 	if err != nil {
 		return nil, fmt.Errorf("%w; \"benchpin data generate\" makes a data set and its manifest", err)
@@ -120,12 +124,13 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 		r.close()
 		return nil, err
 	}
-	r.verified = record.Verification{Class: record.HostOnly, Mode: r.w.Benchpin.Verify}
 	return r, nil
 }
 
 func (r *run) close() {
-	r.manifest.Close()
+	if r.manifest != nil {
+		r.manifest.Close()
+	}
 	if r.data != nil {
 		r.data.Close()
 	}
@@ -240,39 +245,53 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 		return nil, err
 	}
 	defer saves.Close()
-	asked := environment.Request{Data: r.Data, Results: r.Out, Redact: r.Redact}
-	if r.plan.Checkpoints > 0 {
+	only := bench.CheckpointOnly(r.w)
+	asked := environment.Request{Results: r.Out, Redact: r.Redact}
+	if !only {
+		asked.Data = r.Data
+	}
+	if r.plan.Checkpoints > 0 || only {
 		asked.Checkpoints = r.Checkpoints
 	}
 	env := environment.Collect(ctx, asked)
 	r.cpuInfo, r.memInfo = procTable("cpuinfo"), procTable("meminfo")
-	steps, err := os.OpenFile(filepath.Join(r.Out, StepsName), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return nil, fmt.Errorf("step times: %w", err)
-	}
-	defer steps.Close()
-	r.stage("run      %d epochs x %d steps x %d accelerators, batch %d, %s to read", r.plan.Epochs, r.plan.StepsPerEpoch,
-		r.plan.Accelerators, r.plan.BatchSize, gigabytes(int64(r.plan.BytesTotal)))
-
-	result, err := bench.Run(ctx, bench.Options{
-		Plan: r.plan, Dataset: r.files, Data: r.data, Checkpoints: saves, CheckpointsDurable: r.w.Checkpoint.Fsync,
-		Steps: steps, Identity: r.identity, Evict: r.evict,
-		Progress: func(p bench.Progress) {
+	options := bench.Options{Plan: r.plan, Checkpoints: saves, CheckpointsDurable: r.w.Checkpoint.Fsync, Saved: saves}
+	var steps *os.File
+	if only {
+		if err := r.roomForCheckpoints(saves); err != nil {
+			return nil, err
+		}
+		r.stage("run      %d accelerators, %d checkpoints of %s to write and %d to read", r.plan.Accelerators, r.plan.Checkpoints,
+			gigabytes(int64(r.plan.CheckpointBytes)), r.plan.CheckpointReads)
+		options.Progress = func(p bench.Progress) { r.progress("checkpoints", p.Step, p.Steps, p.Bytes, p.BytesTotal) }
+	} else {
+		steps, err = os.OpenFile(filepath.Join(r.Out, StepsName), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+		if err != nil {
+			return nil, fmt.Errorf("step times: %w", err)
+		}
+		defer steps.Close()
+		r.stage("run      %d epochs x %d steps x %d accelerators, batch %d, %s to read", r.plan.Epochs, r.plan.StepsPerEpoch,
+			r.plan.Accelerators, r.plan.BatchSize, gigabytes(int64(r.plan.BytesTotal)))
+		options.Dataset, options.Data, options.Steps, options.Identity, options.Evict = r.files, r.data, steps, r.identity, r.evict
+		options.Progress = func(p bench.Progress) {
 			done := int64(p.Epoch-1)*p.Steps + p.Step
 			r.progress(fmt.Sprintf("epoch %d/%d", p.Epoch, p.Epochs), done, int64(p.Epochs)*p.Steps, p.Bytes, p.BytesTotal)
-		},
-	})
+		}
+	}
+	result, err := bench.Run(ctx, options)
 	if result == nil {
 		return nil, err
 	}
-	if err == nil && r.w.Benchpin.Verify == workload.VerifyAfter {
+	if err == nil && r.w.Benchpin.Verify == workload.VerifyAfter && !only {
 		if err = r.verify(ctx); err != nil {
 			result.Complete, result.Reason = false, err.Error()
 		}
 	}
 	rec := r.record(result, env)
-	if serr := steps.Sync(); serr != nil {
-		return nil, errors.Join(err, fmt.Errorf("step times: %w", serr))
+	if !only {
+		if serr := steps.Sync(); serr != nil {
+			return nil, errors.Join(err, fmt.Errorf("step times: %w", serr))
+		}
 	}
 	if werr := r.write(rec, result); werr != nil {
 		return nil, errors.Join(err, werr)
@@ -315,15 +334,18 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // write checks the record, adds the files beside it, and writes it to the run folder.
 func (r *run) write(rec *record.Record, result *bench.Result) error {
-	f, err := fileOf(r.Out, StepsName)
-	if err != nil {
-		return err
-	}
 	files, err := r.dlioFiles(rec, result)
 	if err != nil {
 		return err
 	}
-	rec.Files = sortFiles(append(files, f))
+	if !bench.CheckpointOnly(r.w) {
+		f, err := fileOf(r.Out, StepsName)
+		if err != nil {
+			return err
+		}
+		files = append(files, f)
+	}
+	rec.Files = sortFiles(files)
 	if problems := rec.Check(); len(problems) > 0 {
 		return fmt.Errorf("the record contradicts itself, so that it is not kept: %s (and %d more); this is a fault of benchpin", problems[0],
 			len(problems)-1)

@@ -65,11 +65,14 @@ func recompute(ctx context.Context, v *attest.Verification) error {
 		v.Add(attest.NewCheck(checkTranscript, record.Recomputable,
 			fmt.Sprintf("every rank's chain over %d samples computed again without the data: root %s", v.Record.Transcript.Entries,
 				v.Record.Transcript.Root), limitTranscript, faults(transcriptAgain(ctx, v.Record, plan, files))...))
-		v.Add(attest.NewCheck(checkCheckpoints, record.Recomputable,
-			fmt.Sprintf("names, sizes and digests of %d checkpoints computed again from the seed", len(v.Record.Checkpoints.Saves)),
-			limitCheckpoints, faults(checkpointsAgain(ctx, v.Record, plan))...))
+		evidence, bad := checkpointsAgain(ctx, v.Record, plan)
+		v.Add(attest.NewCheck(checkCheckpoints, record.Recomputable, evidence, limitCheckpoints, faults(bad)...))
+		from := StepsName
+		if plan.Epochs == 0 {
+			from = "the times of every rank in the record"
+		}
 		v.Add(attest.NewCheck(checkFigures, record.HostOnly,
-			"every figure computed again, to the bit, from "+StepsName, limitFigures, faults(figuresAgain(ctx, v, plan))...))
+			"every figure computed again, to the bit, from "+from, limitFigures, faults(figuresAgain(ctx, v, plan))...))
 		n, total, fs := recipeAgain(ctx, v, files)
 		v.Add(attest.NewCheck(checkRecipe, record.Recomputable,
 			fmt.Sprintf("%d of %d files, chosen by the root, generated again from the recipe in memory and hashed", n, total), limitRecipe, fs...))
@@ -99,6 +102,9 @@ func planAgain(ctx context.Context, v *attest.Verification) (*bench.Plan, *pinne
 	if err != nil {
 		return nil, nil, fault.New(fault.Workload, "workload.canonical", err.Error()).In(attest.TitleRecord)
 	}
+	if bench.CheckpointOnly(w) {
+		return planWithoutData(w, v)
+	}
 	files, err := openFiles(ctx, v.Manifest)
 	if err != nil {
 		return nil, nil, fault.New(fault.Manifest, "", err.Error()).In(attest.TitleManifest)
@@ -106,6 +112,11 @@ func planAgain(ctx context.Context, v *attest.Verification) (*bench.Plan, *pinne
 	if err := files.suits(w); err != nil {
 		return nil, nil, fault.New(fault.Manifest, "recipe", err.Error()).In(attest.TitleManifest)
 	}
+	return samePlan(w, files, v)
+}
+
+// samePlan makes the plan again and compares it with the record's.
+func samePlan(w *workload.Workload, files *pinnedFiles, v *attest.Verification) (*bench.Plan, *pinnedFiles, *fault.Fault) {
 	plan, err := bench.NewPlan(w, files)
 	if err != nil {
 		return nil, nil, differs("plan", err.Error())
@@ -159,31 +170,76 @@ func transcriptAgain(ctx context.Context, r *record.Record, plan *bench.Plan, fi
 	return nil
 }
 
-func checkpointsAgain(ctx context.Context, r *record.Record, plan *bench.Plan) *fault.Fault {
-	expected, err := bench.ExpectedCheckpoints(ctx, plan)
+// againCheckpoints bounds the bytes of checkpoints that verification produces again: some seconds of work.
+const againCheckpoints = 8 << 30
+
+// checkpointsAgain compares the checkpoints of the record with those that follow from the workload. It returns what was done for it.
+func checkpointsAgain(ctx context.Context, r *record.Record, plan *bench.Plan) (evidence string, f *fault.Fault) {
+	saves, loads := r.Checkpoints.Saves, r.Checkpoints.Loads
+	expected, err := bench.ExpectedCheckpointsWithin(ctx, plan, againCheckpoints)
 	if err != nil {
-		return fault.New(fault.Unchecked, "checkpoints", err.Error()).In(attest.TitleRecord)
+		return "computed again from the seed", fault.New(fault.Unchecked, "checkpoints", err.Error()).In(attest.TitleRecord)
 	}
-	if len(expected) != len(r.Checkpoints.Saves) {
-		return differs("checkpoints.saves", fmt.Sprintf("expected %d, found %d", len(expected), len(r.Checkpoints.Saves)))
-	}
-	for i, found := range r.Checkpoints.Saves {
-		found.Seconds = expected[i].Seconds // how long it took does not follow from anything
-		if !reflect.DeepEqual(expected[i], found) {
-			return differs(fmt.Sprintf("checkpoints.saves[%d]", i), difference(expected[i], found))
+	hashed := 0
+	for i := range expected {
+		if expected[i].Digest != "" {
+			hashed++
+		} else if i < len(saves) {
+			expected[i].Digest = saves[i].Digest
 		}
 	}
-	return nil
+	evidence = fmt.Sprintf("names, sizes and digests of %d checkpoints computed again from the seed", len(saves))
+	if hashed < len(expected) {
+		evidence = fmt.Sprintf("names and sizes of %d checkpoints, and the digests of the first %d, computed again from the seed: more would take long",
+			len(saves), hashed)
+	}
+	if len(loads) > 0 {
+		evidence += fmt.Sprintf("; names and sizes of %d read back", len(loads))
+	}
+	if len(expected) != len(saves) {
+		return evidence, differs("checkpoints.saves", fmt.Sprintf("expected %d, found %d", len(expected), len(saves)))
+	}
+	for i, s := range saves {
+		// How long it took does not follow from anything.
+		found := record.Checkpoint{Name: s.Name, Epoch: s.Epoch, Step: s.Step, Bytes: s.Bytes, Digest: s.Digest}
+		if !reflect.DeepEqual(expected[i], found) {
+			return evidence, differs(fmt.Sprintf("checkpoints.saves[%d]", i), difference(expected[i], found))
+		}
+	}
+	back := bench.ExpectedLoads(plan)
+	if len(back) != len(loads) {
+		return evidence, differs("checkpoints.loads", fmt.Sprintf("expected %d, found %d", len(back), len(loads)))
+	}
+	for i, l := range loads {
+		found := record.CheckpointLoad{Name: l.Name, Epoch: l.Epoch, Step: l.Step, Bytes: l.Bytes, Verified: l.Verified}
+		if !reflect.DeepEqual(back[i], found) {
+			return evidence, differs(fmt.Sprintf("checkpoints.loads[%d]", i), difference(back[i], found))
+		}
+	}
+	return evidence, nil
+}
+
+// metricsAgain computes the figures again.
+func metricsAgain(ctx context.Context, v *attest.Verification, plan *bench.Plan) (record.Metrics, *fault.Fault) {
+	if plan.Epochs == 0 {
+		return bench.CheckpointMetrics(plan, v.Record.Checkpoints, true), nil
+	}
+	steps := v.File(StepsName)
+	if steps == nil {
+		return record.Metrics{}, fault.New(fault.Unchecked, "files", StepsName+" is not among the files, or was refused").In(attest.TitleRecord)
+	}
+	m, err := stats.SummariseFile(ctx, steps, steps.Size, plan.Params(false))
+	if err != nil {
+		return record.Metrics{}, fault.New(fault.RecordFile, "", err.Error()).In(StepsName)
+	}
+	bench.AddCheckpointFigures(&m, plan, v.Record.Checkpoints)
+	return m, nil
 }
 
 func figuresAgain(ctx context.Context, v *attest.Verification, plan *bench.Plan) *fault.Fault {
-	steps := v.File(StepsName)
-	if steps == nil {
-		return fault.New(fault.Unchecked, "files", StepsName+" is not among the files, or was refused").In(attest.TitleRecord)
-	}
-	expected, err := stats.SummariseFile(ctx, steps, steps.Size, plan.Params(false))
-	if err != nil {
-		return fault.New(fault.RecordFile, "", err.Error()).In(StepsName)
+	expected, f := metricsAgain(ctx, v, plan)
+	if f != nil {
+		return f
 	}
 	// Compared as they are written, since a figure in DLIO's map has another Go type once it was read.
 	a, err := json.Marshal(expected)
