@@ -10,7 +10,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"benchpin": main})
+	testscript.Main(m, map[string]func(){"benchpin": main, "dlio_benchmark": main, "dlio_benchmark_query": main})
 }
 
 // TestScripts runs the command line as people do: testdata/script/*.txtar, one file a subject.
