@@ -71,8 +71,9 @@ func (o *Outcome) Close() error {
 }
 
 // Pipeline goes the whole way: plan, generate, pin, verify, run, attest, archive, and verify the archive again. A data set that is
-// there already is compared with what its recipe says and kept. The outcome holds what was reached, whatever the error. A run
-// that misses its thresholds is a result like any other: it is attested and archived, and the error wraps ErrThreshold.
+// there already is compared with what its recipe says and kept; without dataset.keep_files it is removed at the end. The outcome
+// holds what was reached, whatever the error. A run that misses its thresholds is a result like any other: it is attested and archived,
+// and the error wraps ErrThreshold.
 func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 	out = &Outcome{}
 	l := Layout{o.Dir}
@@ -130,7 +131,14 @@ func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 	if err != nil {
 		return out, err
 	}
-	return out, errors.Join(missed, out.Verification.Err())
+	if failed := out.Verification.Err(); failed != nil || only || o.Workload.Workload.Dataset.KeepFiles {
+		return out, errors.Join(missed, failed)
+	}
+	if err := RemoveData(ctx, l.Data(), l.Manifest()); err != nil {
+		return out, errors.Join(missed, err)
+	}
+	o.stage("removed  the data set, as dataset.keep_files asks; its recipe makes it again")
+	return out, missed
 }
 
 // policyFor is the policy with which a pipeline looks at its own archive: what the workload asked for is not held against it.

@@ -87,7 +87,7 @@ func datasetKeys(d *Dataset) []key {
 		whole("dataset.chunk_size", &d.ChunkSize, 0).from(0).about("bytes of a chunk (DLIO v2.0)"),
 		whole("dataset.generation_buffer_size", &d.GenerationBufferSize, 2147483648).from(1).
 			about("bytes that an indexed_binary writer buffers at most"),
-		boolean("dataset.keep_files", &d.KeepFiles, true).about("keep the data set after the run"),
+		boolean("dataset.keep_files", &d.KeepFiles, true).about("keep the data set; false: `pipeline` removes it at the end, when its archive was verified"),
 		list("dataset.record_dims", &d.RecordDims).from(1).about("shape of one sample; replaces the square image"),
 		text("dataset.record_element_type", &d.RecordElementType, "uint8").about("numpy's name of the element type"),
 		whole("dataset.record_element_bytes", &d.RecordElementBytes, 4).from(1).
@@ -102,7 +102,7 @@ func datasetKeys(d *Dataset) []key {
 			about("columns, each `{name, dtype, size, read}`: size (1) is the elements in a row, `read: false` is generated and never read"),
 		whole("dataset.parquet.row_group_size", &p.RowGroupSize, 1024).from(1).about("rows of a row group"),
 		text("dataset.parquet.read_mode", &p.ReadMode, "row_group").about("what one read fetches"),
-		text("dataset.parquet.partition_by", &p.PartitionBy, "").about("column to partition by"),
+		text("dataset.parquet.partition_by", &p.PartitionBy, "").about("column to partition by; refused"),
 		whole("dataset.parquet.generation_batch_size", &p.GenerationBatchSize, 0).from(0).
 			about("rows generated at a time; 0: chosen"),
 		boolean("dataset.parquet.use_s3dlio_gen", &p.UseS3dlioGen, false).
@@ -113,7 +113,7 @@ func datasetKeys(d *Dataset) []key {
 		whole("dataset.listing_validation_interval", &d.ListingValidationInterval, 1000).from(1).
 			about("every n-th name is looked up where listing is skipped"),
 		whole("dataset.num_files_generated", &d.NumFilesGenerated, 0).from(0).
-			about("files on disk where fewer are used; 0: as many as are used"),
+			about("training files that are generated where fewer are used; 0: as many as are used"),
 	}
 }
 
