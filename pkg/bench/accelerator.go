@@ -18,8 +18,10 @@ type accelerator struct {
 	rank  int
 	rows  *stats.RankRecorder
 	chain *Chain
-	load  *loader.PyTorch
-	timer *time.Timer
+	load  loader.Loader
+	// evalLoad is nil without evaluation.
+	evalLoad loader.Loader
+	timer    *time.Timer
 	// last is the step that was done and is not yet recorded: recording it waits for the next sleep, where it costs nothing.
 	last stats.Step
 	held bool
@@ -27,16 +29,19 @@ type accelerator struct {
 
 // accelerator runs all epochs of one rank.
 func (r *run) accelerator(ctx context.Context, m *cluster.Member) error {
-	l, err := loader.NewPyTorch(ctx, loader.PyTorchConfig{
-		Source: r.src, Rank: m.Rank(), BatchSize: r.p.BatchSize, Steps: int64(r.p.StepsPerEpoch),
-		Workers: r.p.ReadThreads, Prefetch: r.p.PrefetchFactor,
-	})
+	l, err := r.loaderOf(ctx, r.src, m.Rank(), r.p.BatchSize, int64(r.p.StepsPerEpoch))
 	if err != nil {
 		return err
 	}
-	r.loaders[m.Rank()] = l
+	r.loaders[2*m.Rank()] = l
 	a := &accelerator{run: r, m: m, rank: m.Rank(), rows: r.rec.Rank(m.Rank()), chain: r.chains[m.Rank()], load: l,
 		timer: time.NewTimer(time.Hour)}
+	if v := r.evaluating; v != nil {
+		if a.evalLoad, err = r.loaderOf(ctx, v.src, a.rank, r.p.eval.batch, r.p.eval.steps); err != nil {
+			return err
+		}
+		r.loaders[2*a.rank+1] = a.evalLoad
+	}
 	defer a.timer.Stop()
 	a.timer.Stop()
 	for e := 1; e <= r.p.Epochs; e++ {
@@ -50,6 +55,9 @@ func (r *run) accelerator(ctx context.Context, m *cluster.Member) error {
 			if err := r.save(ctx, pt, a.rank); err != nil {
 				return err
 			}
+		}
+		if err := a.evaluate(ctx, e); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -143,7 +151,7 @@ func (a *accelerator) epoch(ctx context.Context, epoch int) error {
 	if a.rank == 0 {
 		a.at.Store(int64(epoch)<<40 | steps)
 		a.progress(epoch, steps, true)
-		return a.closeDevice(epoch)
+		return a.deviceSince(a.rec, epoch)
 	}
 	return nil
 }
@@ -151,14 +159,7 @@ func (a *accelerator) epoch(ctx context.Context, epoch int) error {
 // account keeps the books of a batch: transcript, counters, the row of the step before, progress. It runs in the time of the
 // compute sleep, which ends at a fixed moment whatever is done before.
 func (a *accelerator) account(epoch int, step int64, b *loader.Batch) (asked int64, err error) {
-	for i := range b.Samples {
-		s := &b.Samples[i]
-		a.chain.Append(Entry{Epoch: uint32(epoch), Step: uint32(step), Sample: uint64(s.Index), File: uint32(s.File),
-			Position: uint32(s.Position), Logical: uint64(s.Logical)})
-		asked += s.Asked
-	}
-	a.samples.Add(int64(len(b.Samples)))
-	a.bytes.Add(asked)
+	asked = a.enter(a.chain, epoch, step, b)
 	if err := a.flush(); err != nil {
 		return asked, err
 	}
@@ -167,6 +168,19 @@ func (a *accelerator) account(epoch int, step int64, b *loader.Batch) (asked int
 		a.progress(epoch, step-1, false)
 	}
 	return asked, nil
+}
+
+// enter adds a batch to a transcript and to the counters, and returns the bytes that were asked of the store for it.
+func (a *accelerator) enter(c *Chain, epoch int, step int64, b *loader.Batch) (asked int64) {
+	for i := range b.Samples {
+		s := &b.Samples[i]
+		c.Append(Entry{Epoch: uint32(epoch), Step: uint32(step), Sample: uint64(s.Index), File: uint32(s.File),
+			Position: uint32(s.Position), Logical: uint64(s.Logical)})
+	}
+	asked = b.Asked()
+	a.samples.Add(int64(len(b.Samples)))
+	a.bytes.Add(asked)
+	return asked
 }
 
 const progressEvery = 200 * time.Millisecond
@@ -182,8 +196,7 @@ func (a *accelerator) progress(epoch int, step int64, always bool) {
 	}
 	a.lastProgress = now
 	a.o.Progress(Progress{Epoch: epoch, Epochs: a.p.Epochs, Step: step, Steps: int64(a.p.StepsPerEpoch),
-		Samples: a.samples.Load(), SamplesTotal: int64(a.p.SamplesPerEpoch) * int64(a.p.Epochs),
-		Bytes: a.bytes.Load(), BytesTotal: int64(a.p.BytesTotal), Elapsed: now})
+		Samples: a.samples.Load(), SamplesTotal: a.p.samplesTotal(), Bytes: a.bytes.Load(), BytesTotal: a.p.bytesTotal(), Elapsed: now})
 }
 
 // flush records the step that was done last.

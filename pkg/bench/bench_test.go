@@ -120,7 +120,7 @@ func (r *realFiles) engine(b testing.TB, w *workload.Workload) time.Duration {
 		b.Fatal(err)
 	}
 	defer steps.Close()
-	res, err := Run(b.Context(), Options{Plan: p, Dataset: r, Data: r.folder, Steps: steps, Identity: func(i int) (store.Info, bool) { return r.known[i], true }})
+	res, err := Run(b.Context(), Options{Plan: p, Dataset: r, Data: r.folder, Steps: steps, Identity: func(f FileID) (store.Info, bool) { return r.known[f.Index], true }})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 package bench
 
-// Dataset is the training part of a data set: what the plan counts and the engine opens. Files are numbered 0 to Files-1 in
-// DLIO's order (the index in the file's name). Its methods must be pure and safe for concurrent use.
+// Dataset is a part of a data set, the training files unless it says otherwise: what the plan counts and the engine opens. Files are
+// numbered 0 to Files-1 in DLIO's order (the index in the file's name). Its methods must be pure and safe for concurrent use.
 type Dataset interface {
 	// Files is the number of training files.
 	Files() int
@@ -10,4 +10,28 @@ type Dataset interface {
 	// Size is the size of file i in bytes, SampleBytes that of one of its samples.
 	Size(i int) int64
 	SampleBytes(i int) int64
+}
+
+// Evaluated is a Dataset that has files for evaluation beside those for training.
+type Evaluated interface {
+	// Evaluation is the part for evaluation. It may have no files.
+	Evaluation() Dataset
+}
+
+// evaluationOf is the part of a data set for evaluation, nil if it has none.
+func evaluationOf(ds Dataset) Dataset {
+	if e, ok := ds.(Evaluated); ok {
+		return e.Evaluation()
+	}
+	return nil
+}
+
+// FileID names a file of a data set as the engine counts it.
+type FileID struct {
+	// Evaluation: the file is one for evaluation, else for training.
+	Evaluation bool
+	// Index is the number of the data file in its part.
+	Index int
+	// Companion is 0 for the data file itself, else the number of its companion in the order of format.Companioned, from 1.
+	Companion int
 }

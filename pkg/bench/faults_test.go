@@ -53,7 +53,7 @@ func TestFilesThatChange(t *testing.T) {
 			}
 			return s
 		}, func(o *Options) {
-			o.Identity = func(i int) (store.Info, bool) { return identity(i), true }
+			o.Identity = func(f FileID) (store.Info, bool) { return identity(f.Index), true }
 		}, func(t *testing.T, _ *Plan, res *Result, err error) {
 			if change < 0 {
 				if err != nil || res.IdentityRechecked != 16 {

@@ -52,7 +52,12 @@ func (r *run) metrics(ctx context.Context, complete bool) (record.Metrics, error
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), summariseWithin)
 		defer cancel()
 	}
-	m, err := stats.SummariseFile(ctx, r.steps, r.steps.n, r.p.Params(!complete))
+	var eval io.ReaderAt
+	var size int64
+	if v := r.evaluating; v != nil {
+		eval, size = v.steps, v.steps.n
+	}
+	m, err := Figures(ctx, r.p, StepsReader{r.steps, r.steps.n}, StepsReader{eval, size}, !complete)
 	if err != nil {
 		return record.Metrics{}, fmt.Errorf("figures of the run: %w", err)
 	}
@@ -64,8 +69,8 @@ func (r *run) openDevice() {
 	r.deviceStart, r.deviceErr = r.o.DeviceBytes()
 }
 
-// closeDevice notes what came from block devices since openDevice.
-func (r *run) closeDevice(epoch int) error {
+// deviceSince notes what came from block devices since openDevice, as that of an epoch or a pass.
+func (r *run) deviceSince(rec *stats.Recorder, epoch int) error {
 	d := stats.Device{Epoch: epoch}
 	end, err := r.o.DeviceBytes()
 	if r.deviceErr != nil {
@@ -77,7 +82,7 @@ func (r *run) closeDevice(epoch int) error {
 		n := record.Int(end - r.deviceStart)
 		d.Bytes = &n
 	}
-	return r.rec.SetDevice(d)
+	return rec.SetDevice(d)
 }
 
 // processDeviceBytes is read_bytes of /proc/self/io: what the kernel fetched from the storage layer for this process, read-ahead

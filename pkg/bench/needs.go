@@ -6,6 +6,8 @@ import (
 
 	"github.com/benchpin/benchpin/pkg/bench/checkpoint"
 	"github.com/benchpin/benchpin/pkg/bench/loader"
+	"github.com/benchpin/benchpin/pkg/bench/sampler"
+	"github.com/benchpin/benchpin/pkg/format"
 	"github.com/benchpin/benchpin/pkg/record"
 )
 
@@ -43,23 +45,29 @@ const (
 )
 
 // planMemory adds up the buffers of the run: reads under way, accounts of batches in flight, orders, stacks, checkpoints.
-func (p *Plan) planMemory(ds Dataset) {
+func (p *Plan) planMemory(ds Dataset) error {
+	rd := &p.reading
 	var largest int64
 	for i := range p.order.Files() {
 		largest = max(largest, ds.Size(int(i)))
 	}
 	const page = 4096
 	p.BufferBytes = int(min(bufferBytes, max(page, (largest+page-1)/page*page)))
-	r := int64(p.Accelerators)
-	p.Reads = int(min(r*int64(max(p.ReadThreads, 1)), maxReads))
-	slots := int64(1)
-	if p.ReadThreads > 0 {
-		slots = min(int64(p.ReadThreads)*int64(p.PrefetchFactor), int64(p.StepsPerEpoch)) + 1
+	r, workers := int64(p.Accelerators), rd.workers()
+	p.Reads = int(min(r*max(1, workers), maxReads))
+	p.open = int64(p.Reads)
+	if rd.keep != loader.KeepSample && !rd.whole() && !rd.fileless() {
+		p.open = p.keptOpen()
 	}
-	total := int64(p.Reads)*int64(p.BufferBytes) +
-		r*slots*int64(p.BatchSize)*loader.AccountBytes +
-		r*int64(p.ReadThreads+1)*goroutineBytes +
-		2*p.order.MemoryBytes()
+	if rd.streamed != nil && r*workers > maxReads {
+		return fmt.Errorf("%w: %d accelerators with %d read threads stream %d files at once: at most %d are possible; lower reader.read_threads",
+			ErrImpossible, r, workers, r*workers, maxReads)
+	}
+	total := int64(p.Reads)*int64(p.BufferBytes) + 2*p.order.MemoryBytes() + p.loaderMemory(p.order, int64(p.BatchSize), int64(p.StepsPerEpoch))
+	if v := p.eval; v != nil {
+		total += 2*v.order.MemoryBytes() + p.loaderMemory(v.order, int64(v.batch), v.steps) + r*v.steps*stepBytes
+		p.open *= 2
+	}
 	if p.Checkpoints > 0 {
 		for rank := range p.Accelerators {
 			if p.model.Writes(rank) {
@@ -68,6 +76,34 @@ func (p *Plan) planMemory(ds Dataset) {
 		}
 	}
 	p.MemoryBytes = record.Int(total)
+	return nil
+}
+
+// stepBytes is the memory of a row of step times.
+const stepBytes = 136
+
+// loaderMemory is what the loaders of all accelerators need for one part of the data set, without read buffers.
+func (p *Plan) loaderMemory(o *sampler.Order, batch, steps int64) int64 {
+	rd := &p.reading
+	one := rd.slots(steps)*batch*loader.AccountBytes + (rd.workers()+1)*goroutineBytes
+	if rd.streamed != nil {
+		// Each lane has its piece, and the shuffle buffer the accounts of its samples.
+		one += rd.workers()*int64(rd.transfer) + min(max(1, o.Config().Buffer), o.Reads())*loader.AccountBytes
+	}
+	return int64(p.Accelerators) * one
+}
+
+// keptOpen is how many files may be open at once where workers keep them: all that a worker may come to, with their companions.
+func (p *Plan) keptOpen() int64 {
+	rd := &p.reading
+	each := int64(1)
+	if p.reading.keep == loader.KeepAll {
+		each = p.order.Files()
+	}
+	if c, ok := rd.format.(format.Companioned); ok {
+		each *= 1 + int64(len(c.Companions()))
+	}
+	return int64(p.Accelerators) * max(1, rd.workers()) * each
 }
 
 // mostDraws bounds the work of finding the mean of the slowest accelerator's compute time.
@@ -128,7 +164,7 @@ func (p *Plan) planRates() {
 
 	au := p.workload.Metric.AU
 	mean := p.ComputeSeconds
-	if mean <= 0 || au <= 0 {
+	if mean <= 0 || au <= 0 || p.reading.fileless() {
 		return
 	}
 	allowed := mean / au

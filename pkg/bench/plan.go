@@ -10,9 +10,7 @@ import (
 	"fmt"
 
 	"github.com/benchpin/benchpin/pkg/bench/checkpoint"
-	"github.com/benchpin/benchpin/pkg/bench/loader"
 	"github.com/benchpin/benchpin/pkg/bench/sampler"
-	"github.com/benchpin/benchpin/pkg/format"
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/workload"
 )
@@ -35,12 +33,16 @@ type Plan struct {
 
 	workload   *workload.Workload
 	order      *sampler.Order
-	format     format.Format
+	reading    reading
 	compute    *times
 	preprocess *times
 	// model is nil without checkpoints.
 	model *checkpoint.Plan
 	saves checkpoint.Schedule
+	// open is the largest number of files that the loaders hold open.
+	open int64
+	// eval is nil without evaluation.
+	eval *evaluation
 }
 
 // Workload is the workload that the plan was made from.
@@ -54,7 +56,7 @@ func (p *Plan) Schedule() Schedule {
 	if p.order == nil { // no samples are read
 		return Schedule{Config: sampler.Config{Accelerators: p.Accelerators, Mode: p.Order}}
 	}
-	return Schedule{Config: p.order.Config(), Epochs: p.Epochs, StepsPerEpoch: int64(p.StepsPerEpoch)}
+	return Schedule{Config: p.order.Config(), Epochs: p.Epochs, StepsPerEpoch: int64(p.StepsPerEpoch), Idle: p.reading.idle()}
 }
 
 // Model is what every checkpoint holds, and Saves says when they are written; Model is nil when there are none.
@@ -78,7 +80,7 @@ func NewPlan(w *workload.Workload, ds Dataset) (*Plan, error) {
 	if CheckpointOnly(w) {
 		return planCheckpointOnly(w)
 	}
-	f, err := supported(w)
+	rd, err := supported(w)
 	if err != nil {
 		return nil, err
 	}
@@ -86,11 +88,11 @@ func NewPlan(w *workload.Workload, ds Dataset) (*Plan, error) {
 		return nil, err
 	}
 	r, b := w.Benchpin.Accelerators, w.Reader.BatchSize
-	order, err := sampler.New(sampler.Config{
+	order, err := sampler.New(rd.sampling(sampler.Config{
 		Files: int64(w.Dataset.NumFilesTrain), SamplesPerFile: int64(w.Dataset.NumSamplesPerFile), BatchSize: b, Accelerators: r,
 		FileShuffle: shuffles(w.Reader.FileShuffle), SampleShuffle: shuffles(w.Reader.SampleShuffle),
 		Seed: w.Train.Seed, SeedChangeEpoch: w.Train.SeedChangeEpoch, Mode: w.Benchpin.Order,
-	})
+	}, w))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrImpossible, err)
 	}
@@ -111,12 +113,18 @@ func NewPlan(w *workload.Workload, ds Dataset) (*Plan, error) {
 			BatchSize: b, StepsPerEpoch: record.Int(steps),
 			SamplesPerEpoch: record.Int(perEpoch), SamplesDropped: record.Int(total - perEpoch),
 			ComputeSeconds: w.Train.ComputationTime.Mean(), AUThreshold: 100 * w.Metric.AU,
-			ReadThreads: w.Reader.ReadThreads, PrefetchFactor: loader.PrefetchFactor(w.Reader.PrefetchSize, w.Reader.ReadThreads),
+			ReadThreads: rd.threads, PrefetchFactor: rd.prefetch, Loader: rd.loader,
 			Order: w.Benchpin.Order, OrderSeed: record.Int(w.Train.Seed),
 		},
-		workload: w, order: order, format: f,
+		workload: w, order: order, reading: rd,
 		compute:    newTimes(computeDomain, w.Train.ComputationTime, w.Train),
 		preprocess: newTimes(preprocessDomain, w.Reader.PreprocessTime, w.Train),
+	}
+	if rd.loader == loaderPyTorch {
+		p.Loader = ""
+	}
+	if rd.streamed != nil || rd.idle() { // as in DLIO
+		p.preprocess = newTimes(preprocessDomain, workload.Time{}, w.Train)
 	}
 	if err := p.countBytes(ds); err != nil {
 		return nil, err
@@ -124,10 +132,12 @@ func NewPlan(w *workload.Workload, ds Dataset) (*Plan, error) {
 	if err := p.planCheckpoints(); err != nil {
 		return nil, err
 	}
-	p.planMemory(ds)
 	p.note()
 	p.planRates()
-	return p, nil
+	if err := p.planEvaluation(ds); err != nil {
+		return nil, err
+	}
+	return p, p.planMemory(ds)
 }
 
 func shuffles(word string) bool {
@@ -181,65 +191,13 @@ func plural(n int, word string) string {
 	return word + "s"
 }
 
-// countBytes fills in the file bytes that the run asks of the store. As in DLIO every sample opens its file, and npz and npy
-// load the whole of it, so a sample costs the size of its file.
+// countBytes fills in the file bytes that the run asks of the store for training.
 func (p *Plan) countBytes(ds Dataset) error {
-	total, err := p.bytesTotal(ds)
+	total, err := p.reading.bytes(share{ds: ds, order: p.order, batch: p.BatchSize, steps: int64(p.StepsPerEpoch), epochs: epochs1(p.Epochs)})
 	if err != nil {
 		return err
 	}
 	p.BytesTotal = record.Int(total)
 	p.BytesPerEpoch = record.Int(total / int64(p.Epochs))
 	return nil
-}
-
-func (p *Plan) bytesTotal(ds Dataset) (int64, error) {
-	if int64(p.StepsPerEpoch) < p.order.Steps() {
-		return p.bytesBySample(ds)
-	}
-	// Every sample number below T' is read once an epoch, in whatever order: each file of the list n times, but the last one
-	// only for what T' leaves of it. A file shuffle changes which one is the last.
-	c := p.order.Config()
-	n, files := c.SamplesPerFile, p.order.Files()
-	missing := n*files - p.order.Samples()
-	var once int64
-	for i := range files {
-		once += ds.Size(int(i))
-	}
-	if missing == 0 || !c.FileShuffle || c.Mode == sampler.DLIO {
-		return int64(p.Epochs) * (n*once - missing*ds.Size(int(files-1))), nil
-	}
-	c.SampleShuffle = false // then the last position of the last rank is in the last file
-	last, err := sampler.New(c)
-	if err != nil {
-		return 0, err
-	}
-	var total int64
-	for e := 1; e <= p.Epochs; e++ {
-		o, err := last.Epoch(e)
-		if err != nil {
-			return 0, fmt.Errorf("%w: %w", ErrImpossible, err)
-		}
-		_, file, _ := o.Sample(c.Accelerators-1, o.PerRank()-1)
-		total += n*once - missing*ds.Size(int(file))
-	}
-	return total, nil
-}
-
-// bytesBySample adds sample by sample, where train.total_training_steps reads only the beginning of every rank's share.
-func (p *Plan) bytesBySample(ds Dataset) (int64, error) {
-	var total int64
-	for e := 1; e <= p.Epochs; e++ {
-		o, err := p.order.Epoch(e)
-		if err != nil {
-			return 0, fmt.Errorf("%w: %w", ErrImpossible, err)
-		}
-		for r := range p.Accelerators {
-			for pos := range int64(p.StepsPerEpoch) * int64(p.BatchSize) {
-				_, file, _ := o.Sample(r, pos)
-				total += ds.Size(int(file))
-			}
-		}
-	}
-	return total, nil
 }

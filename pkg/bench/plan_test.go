@@ -162,17 +162,14 @@ func TestUnsupportedWorkloads(t *testing.T) {
 		parts  string
 		change func(w *workload.Workload)
 	}{
-		{"framework", "tensorflow", func(w *workload.Workload) { w.Framework = "tensorflow" }},
-		{"workflow.evaluation", "true", func(w *workload.Workload) { w.Workflow.Evaluation = true }},
+		{"framework", "jax", func(w *workload.Workload) { w.Framework = "jax" }},
 		{"workflow.train", "false", func(w *workload.Workload) { w.Workflow.Train = false }},
 		{"dataset.format", "tfrecord", func(w *workload.Workload) { w.Dataset.Format = "tfrecord" }},
 		{"dataset.compression", "gzip", func(w *workload.Workload) { w.Dataset.Compression = "gzip" }},
-		{"reader.data_loader", "dali", func(w *workload.Workload) { w.Reader.DataLoader = "dali" }},
+		{"reader.data_loader", "custom", func(w *workload.Workload) { w.Reader.DataLoader = "custom" }},
 		{"reader.data_loader_classname", "a.B", func(w *workload.Workload) { w.Reader.DataLoaderClassname = "a.B" }},
 		{"reader.reader_classname", "a.C", func(w *workload.Workload) { w.Reader.ReaderClassname = "a.C" }},
 		{"reader.data_loader_sampler", "iterative", func(w *workload.Workload) { w.Reader.DataLoaderSampler = "iterative" }},
-		{"reader.read_type", "memory", func(w *workload.Workload) { w.Reader.ReadType = "memory" }},
-		{"reader.odirect", "true", func(w *workload.Workload) { w.Reader.ODirect = true }},
 		{"storage.storage_type", "s3", func(w *workload.Workload) { w.Storage.StorageType = "s3" }},
 		{"benchpin.order", "other", func(w *workload.Workload) { w.Benchpin.Order = "other" }},
 		{"benchpin.accelerators_per_process", "1", func(w *workload.Workload) { w.Benchpin.Accelerators, w.Benchpin.AcceleratorsPerProcess = 2, 1 }},

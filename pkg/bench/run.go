@@ -23,7 +23,7 @@ import (
 type Options struct {
 	Plan    *Plan
 	Dataset Dataset
-	// Data opens the files of the data set.
+	// Data opens the files of the data set. Where the workload asks for reader.odirect it is to bypass the page cache.
 	Data loader.Opener
 	// Checkpoints is the store whose root is the checkpoint folder; it decides whether Commit waits for the device, and
 	// CheckpointsDurable says for the record whether it does. Nil is allowed when the plan writes none.
@@ -34,8 +34,12 @@ type Options struct {
 	Saved Saved
 	// Steps receives the raw step times (steps.parquet). The file is whole however the run ends.
 	Steps StepsFile
-	// Identity returns what was known of file i when its bytes were verified; false where nothing is known. May be nil.
-	Identity func(i int) (store.Info, bool)
+	// EvalSteps receives the step times of the evaluation passes (eval.parquet), in the same form: its epochs are the passes, counted
+	// from 1. Nil is allowed when the plan has no evaluation.
+	EvalSteps StepsFile
+	// Identity returns what was known of a file, companions included, when its bytes were verified; false where nothing is known. May be
+	// nil.
+	Identity func(f FileID) (store.Info, bool)
 	// Evict drops the data set's pages from the page cache. It is called outside of the clock, as benchpin.cold_cache asks: before
 	// the first epoch, before every one, or never. May be nil when it asks for never.
 	Evict func(ctx context.Context) error
@@ -91,8 +95,10 @@ type run struct {
 
 	base    time.Time // offsets of all step times count from here
 	chains  []*Chain
-	loaders []*loader.PyTorch
+	loaders []loader.Loader
 	saves   []save
+	// evaluating is nil without evaluation.
+	evaluating *evaluating
 
 	// Written by rank 0 between two barriers, and order read by all after the second.
 	order       *sampler.EpochOrder
@@ -117,17 +123,22 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	res := &Result{Started: started, Checkpoints: record.Checkpoints{Class: record.HostOnly, Fsync: o.CheckpointsDurable}}
-	expected, err := Expected(ctx, r.p.Schedule(), sizes{o.Dataset})
+	expected, err := ExpectedTranscript(ctx, r.p, o.Dataset)
 	if err == nil {
 		err = r.all(ctx)
 	}
 	res.Clock = r.base
-	res.Transcript = Seal(r.chains)
-	res.Transcript.Expected = expected.Root
+	res.Transcript = r.transcript(expected)
 	res.Checkpoints.Saves = r.checkpoints(started)
 	res.IdentityRechecked = r.src.Rechecked()
 	if cerr := r.rec.Close(); err == nil {
 		err = cerr
+	}
+	if v := r.evaluating; v != nil {
+		res.IdentityRechecked += v.src.Rechecked()
+		if cerr := v.rec.Close(); err == nil {
+			err = cerr
+		}
 	}
 	metrics, merr := r.metrics(ctx, err == nil)
 	res.Metrics = metrics
@@ -142,6 +153,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	case err == nil && res.Transcript.Root != expected.Root:
 		err = fmt.Errorf("%w: expected root %s over %d samples, found %s over %d", ErrTranscript, expected.Root, expected.Entries,
 			res.Transcript.Root, res.Transcript.Entries)
+	case err == nil && !r.evaluationAsExpected(&res.Transcript):
+		v := res.Transcript.Evaluation
+		err = fmt.Errorf("%w: evaluation: expected root %s, found %s over %d samples", ErrTranscript, v.Expected, v.Root, v.Entries)
 	case err == nil:
 		err = merr
 	}
@@ -190,21 +204,15 @@ func newRun(o Options) (*run, error) {
 		return nil, err
 	}
 	r := &run{o: o, p: p, group: group, steps: steps, rec: rec,
-		src: &loader.Source{Store: o.Data, Decoder: p.format, Buffers: buffers,
-			Path: func(i int64) string { return o.Dataset.Path(int(i)) },
-			Size: func(i int64) int64 { return o.Dataset.Size(int(i)) },
-		},
 		chains:  make([]*Chain, p.Accelerators),
-		loaders: make([]*loader.PyTorch, p.Accelerators),
+		loaders: make([]loader.Loader, 2*p.Accelerators),
 	}
+	r.src = r.source(o.Dataset, false, buffers)
 	for i := range r.chains {
 		r.chains[i] = NewChain(p.Schedule(), i)
 	}
-	if o.Identity != nil {
-		r.src.Identity = func(i int64) (store.Info, bool) { return o.Identity(int(i)) }
-	}
-	if !p.preprocess.zero() {
-		r.src.Preprocess = p.preprocess.at
+	if r.evaluating, err = r.newEvaluating(buffers); err != nil {
+		return nil, err
 	}
 	if p.Checkpoints > 0 {
 		r.ckpt = checkpoint.NewWriter(p.model, o.Checkpoints)
@@ -219,15 +227,17 @@ func newRun(o Options) (*run, error) {
 // spareDescriptors are left for everything that is not a file of the data set.
 const spareDescriptors = 64
 
-// enoughDescriptors refuses a run that would fail in the middle for want of file descriptors: each read under way holds one.
+// enoughDescriptors refuses a run that would fail in the middle for want of file descriptors: each read under way holds one, and so does
+// each file that a worker keeps open.
 func enoughDescriptors(p *Plan) error {
 	var l unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
 		return nil // unknown; the store says so if there are too few
 	}
-	if need := uint64(p.Reads + spareDescriptors); l.Cur < need {
+	open := max(p.open, int64(p.Reads))
+	if need := uint64(open + spareDescriptors); l.Cur < need {
 		return fmt.Errorf("run: %d accelerators with %d read threads hold up to %d files open: expected a limit of at least %d open files, found "+
-			"%d; raise it (ulimit -n) or lower reader.read_threads", p.Accelerators, p.ReadThreads, p.Reads, need, l.Cur)
+			"%d; raise it (ulimit -n) or lower reader.read_threads", p.Accelerators, p.ReadThreads, open, need, l.Cur)
 	}
 	return nil
 }

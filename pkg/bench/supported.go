@@ -3,8 +3,11 @@ package bench
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/benchpin/benchpin/pkg/bench/loader"
 	"github.com/benchpin/benchpin/pkg/format"
 	"github.com/benchpin/benchpin/pkg/workload"
 )
@@ -36,8 +39,8 @@ func (e *UnsupportedError) Error() string {
 // Unwrap makes errors.Is(err, ErrUnsupported) true.
 func (e *UnsupportedError) Unwrap() error { return ErrUnsupported }
 
-// supported checks that everything the workload asks of the timed run exists, and returns the format of its files.
-func supported(w *workload.Workload) (format.Format, error) {
+// supported checks that everything the workload asks of the timed run exists, and returns how its samples are read.
+func supported(w *workload.Workload) (reading, error) {
 	var e UnsupportedError
 	refuse := func(bad bool, key string, found any, supported string) {
 		if bad {
@@ -56,30 +59,63 @@ func supported(w *workload.Workload) (format.Format, error) {
 		refuse(found != "", key, fmt.Sprintf("%q", found), "absent: Python classes cannot be run")
 	}
 
-	word("framework", w.Framework, "pytorch")
+	word("framework", w.Framework, "pytorch", "tensorflow")
 	refuse(!w.Workflow.Train, "workflow.train", false, "true: without training and checkpoints there is nothing to run")
-	refuse(w.Workflow.Evaluation, "workflow.evaluation", true, "false")
-	fm, err := format.ByName(w.Dataset.Format)
-	if err != nil {
-		refuse(true, "dataset.format", fmt.Sprintf("%q", w.Dataset.Format), "npz, npy")
+	fm, bad := container(w)
+	if bad != nil {
+		e.Keys = append(e.Keys, *bad)
 	}
-	refuse(w.Dataset.Compression != "" && w.Dataset.Compression != "none", "dataset.compression", fmt.Sprintf("%q", w.Dataset.Compression), "none")
-	word("reader.data_loader", w.Reader.DataLoader, "pytorch")
+	word("reader.data_loader", w.Reader.DataLoader, loaderPyTorch, loaderTensorFlow, loaderDALI, loaderNativeDALI, loaderSynthetic, loaderNone)
+	for framework, other := range map[string]string{"pytorch": loaderTensorFlow, "tensorflow": loaderPyTorch} {
+		refuse(w.Framework == framework && w.Reader.DataLoader == other, "reader.data_loader",
+			fmt.Sprintf("%q with framework %s", other, framework), framework+", dali, native_dali, synthetic, none")
+	}
 	absent("reader.data_loader_classname", w.Reader.DataLoaderClassname)
 	absent("reader.reader_classname", w.Reader.ReaderClassname)
-	refuse(w.Reader.DataLoaderSampler != "" && w.Reader.DataLoaderSampler != "index", "reader.data_loader_sampler",
-		fmt.Sprintf("%q", w.Reader.DataLoaderSampler), "index")
-	refuse(w.Reader.ReadType == "memory", "reader.read_type", `"memory"`, "on_demand")
-	refuse(w.Reader.ODirect, "reader.odirect", true, "false")
+	own := "index"
+	if w.Reader.DataLoader == loaderTensorFlow {
+		own = "iterative"
+	}
+	refuse(w.Reader.DataLoaderSampler != "" && w.Reader.DataLoaderSampler != own && w.Reader.DataLoader != loaderSynthetic &&
+		w.Reader.DataLoader != loaderNone, "reader.data_loader_sampler", fmt.Sprintf("%q", w.Reader.DataLoaderSampler),
+		own+" with data_loader "+w.Reader.DataLoader)
+	rd := newReading(w, fm)
+	if refused, those := rd.containers(w.Dataset.Format); refused && bad == nil {
+		refuse(true, "dataset.format", fmt.Sprintf("%q", w.Dataset.Format), those)
+	}
 	word("storage.storage_type", w.Storage.StorageType, "local_fs")
 	word("benchpin.order", w.Benchpin.Order, workload.OrderNumpy, workload.OrderDLIO)
 	refuse(w.Benchpin.AcceleratorsPerProcess != 0 && w.Benchpin.AcceleratorsPerProcess < w.Benchpin.Accelerators,
 		"benchpin.accelerators_per_process", w.Benchpin.AcceleratorsPerProcess, "0, or as many as benchpin.accelerators: one process carries all")
 	e.Keys = append(e.Keys, unsupportedCheckpoints(w)...)
 	if len(e.Keys) > 0 {
-		return nil, &e
+		return reading{}, &e
 	}
-	return fm, nil
+	return rd, nil
+}
+
+// datasetKey finds the key that an error about a container names.
+var datasetKey = regexp.MustCompile(`dataset\.[a-z0-9_.]*[a-z0-9_]`)
+
+// container returns the container of the data set's files, or the key that asks for one that does not exist.
+func container(w *workload.Workload) (format.Format, *Unsupported) {
+	spec, err := format.SpecOf(&w.Dataset)
+	if err == nil {
+		var f format.Format
+		if f, err = format.New(spec); err == nil {
+			return f, nil
+		}
+	}
+	u := &Unsupported{Key: "dataset.format", Found: fmt.Sprintf("%q", w.Dataset.Format), Supported: err.Error()}
+	if !slices.Contains(format.Names(), w.Dataset.Format) {
+		u.Supported = strings.Join(format.Names(), ", ")
+	} else if key := datasetKey.FindString(err.Error()); key != "" {
+		u.Key, u.Found = key, "given with dataset.format "+w.Dataset.Format
+		if key == "dataset.compression" {
+			u.Found = fmt.Sprintf("%q with dataset.format %s", w.Dataset.Compression, w.Dataset.Format)
+		}
+	}
+	return nil, u
 }
 
 // note adds remarks about keys that are accepted and make no difference.
@@ -90,6 +126,18 @@ func (p *Plan) note() {
 			p.Notes = append(p.Notes, fmt.Sprintf(text, args...))
 		}
 	}
+	rd := &p.reading
+	add(w.Reader.ReadThreads == 0 && rd.threads == 1, "reader.read_threads is 0: the %s loader has at least 1", rd.loader)
+	add(w.Reader.ComputationThreads > 1 && rd.streamed == nil, "reader.computation_threads makes no difference but to the tensorflow loader on tfrecord")
+	add(w.Reader.TransferSize > 0 && rd.streamed == nil, "reader.transfer_size makes no difference but to the tensorflow loader on tfrecord")
+	add(rd.streamed != nil && w.Reader.TransferSize > 0 && int64(rd.transfer) != w.Reader.TransferSize,
+		"reader.transfer_size is %d: files are read in pieces of %d bytes, the least that there is", w.Reader.TransferSize, rd.transfer)
+	add(p.preprocess.zero() && !newTimes(preprocessDomain, w.Reader.PreprocessTime, w.Train).zero(),
+		"reader.preprocess_time is not slept by the %s loader on %s, as in DLIO", rd.loader, w.Dataset.Format)
+	add(rd.idle(), "reader.data_loader is %s: nothing is read, and steps only compute", rd.loader)
+	add(w.Reader.ReadType == "memory" && rd.streamed != nil, "reader.read_type makes no difference to the tensorflow loader on tfrecord")
+	add(w.Reader.ReadType == "memory" && rd.keep == loader.KeepAll && rd.whole() && !rd.fileless(),
+		"reader.read_type is memory: a worker reads each of its files once in the run and, where epochs repeat files, asks for less after the first")
 	add(w.Workflow.Profiling, "workflow.profiling is accepted and starts no profiler")
 	add(w.Benchpin.Order == workload.OrderDLIO && (shuffles(w.Reader.FileShuffle) || shuffles(w.Reader.SampleShuffle)),
 		"benchpin.order is dlio: samples are read in order, although the workload asks for shuffling")

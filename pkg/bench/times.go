@@ -13,6 +13,7 @@ import (
 const (
 	computeDomain    = "benchpin/bench/computation_time"
 	preprocessDomain = "benchpin/bench/preprocess_time"
+	evaluationDomain = "benchpin/bench/eval_time"
 	timesVersion     = 1
 )
 

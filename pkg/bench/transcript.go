@@ -18,9 +18,14 @@ import (
 	"github.com/zeebo/blake3"
 )
 
-// TranscriptVersion is the version of the transcript's form (docs/transcript.md). Another form has another version, so that the
-// digests of this one stay what they are.
-const TranscriptVersion = 1
+// The versions of the transcript's form (docs/transcript.md). Another form has another version, so that the digests of those before
+// stay what they are.
+const (
+	// TranscriptVersion is the form of training whose samples are read by number.
+	TranscriptVersion = 1
+	// TranscriptVersion2 is the form of everything else: evaluation, other samplings, and loaders that read nothing. Its preamble says more.
+	TranscriptVersion2 = 2
+)
 
 // EntrySize is the length of an encoded entry in bytes. With the 32 bytes of the chain before it an entry is exactly one block of
 // BLAKE3, which makes an entry cost one compression.
@@ -61,6 +66,24 @@ type Schedule struct {
 	Epochs int
 	// StepsPerEpoch is the number of steps that each epoch runs, 1 to the order's steps (fewer where total_training_steps caps it).
 	StepsPerEpoch int64
+	// Idle: samples are handed out and nothing is read, so that each has 0 bytes.
+	Idle bool
+	// Evaluation: the passes over the files for evaluation, one after epoch AfterEpoch and then after every EpochsBetween-th.
+	Evaluation                bool
+	AfterEpoch, EpochsBetween int
+}
+
+// due says whether samples are read in, or after, an epoch.
+func (s Schedule) due(epoch int) bool {
+	return !s.Evaluation || epoch >= s.AfterEpoch && (epoch-s.AfterEpoch)%s.EpochsBetween == 0
+}
+
+// version is the form of the schedule's transcript.
+func (s Schedule) version() int64 {
+	if s.Idle || s.Evaluation || s.AfterEpoch != 0 || s.EpochsBetween != 0 || s.Sampling != sampler.Index || s.After != 0 {
+		return TranscriptVersion2
+	}
+	return TranscriptVersion
 }
 
 // order checks the schedule and returns its order.
@@ -75,6 +98,9 @@ func (s Schedule) order() (*sampler.Order, error) {
 	if s.StepsPerEpoch < 1 || s.StepsPerEpoch > o.Steps() || s.StepsPerEpoch > math.MaxUint32 {
 		return nil, fmt.Errorf("transcript: %d steps an epoch: expected 1 to %d", s.StepsPerEpoch, min(o.Steps(), math.MaxUint32))
 	}
+	if s.Evaluation && (s.AfterEpoch < 1 || s.EpochsBetween < 1) {
+		return nil, fmt.Errorf("transcript: evaluation after epoch %d and every %d: expected at least 1 of both", s.AfterEpoch, s.EpochsBetween)
+	}
 	return o, nil
 }
 
@@ -88,7 +114,7 @@ func (s Schedule) preamble(rank int) []byte {
 		b = append(b, '\n')
 	}
 	number := func(name string, v int64) { line(name, strconv.FormatInt(v, 10)) }
-	number("benchpin transcript", TranscriptVersion)
+	number("benchpin transcript", s.version())
 	number("accelerators", int64(s.Accelerators))
 	number("epochs", int64(s.Epochs))
 	number("steps_per_epoch", s.StepsPerEpoch)
@@ -100,6 +126,23 @@ func (s Schedule) preamble(rank int) []byte {
 	line("seed_change_epoch", strconv.FormatBool(s.SeedChangeEpoch))
 	line("file_shuffle", strconv.FormatBool(s.FileShuffle))
 	line("sample_shuffle", strconv.FormatBool(s.SampleShuffle))
+	if s.version() == TranscriptVersion2 {
+		part, sampling := "training", s.Sampling
+		if s.Evaluation {
+			part = "evaluation"
+		}
+		if sampling == sampler.Index {
+			sampling = "index"
+		}
+		line("part", part)
+		number("after_epoch", int64(s.AfterEpoch))
+		number("epochs_between", int64(s.EpochsBetween))
+		line("sampling", string(sampling))
+		number("lanes", int64(s.Lanes))
+		number("shuffle_buffer", s.Buffer)
+		number("shuffled_before", s.After)
+		line("idle", strconv.FormatBool(s.Idle))
+	}
 	number("rank", int64(rank))
 	return b
 }
@@ -169,6 +212,9 @@ func Expected(ctx context.Context, s Schedule, sizes SampleSizes) (record.Transc
 		chains[r] = NewChain(s, r)
 	}
 	for e := 1; e <= s.Epochs; e++ {
+		if !s.due(e) {
+			continue
+		}
 		eo, err := o.Epoch(e)
 		if err != nil {
 			return record.Transcript{}, fmt.Errorf("transcript: %w", err)
@@ -224,7 +270,10 @@ func expectRank(ctx context.Context, s Schedule, eo *sampler.EpochOrder, epoch u
 		}
 		for range s.BatchSize {
 			g, file, k := eo.Sample(rank, pos)
-			size := sizes.SampleBytes(int(file))
+			size := int64(0)
+			if !s.Idle {
+				size = sizes.SampleBytes(int(file))
+			}
 			if size < 0 {
 				return fmt.Errorf("transcript: file %d has samples of %d bytes: expected a size", file, size)
 			}

@@ -268,7 +268,13 @@ func TestAnyScheduleHasItsOwnRoot(t *testing.T) {
 		"FileShuffle": func(s *Schedule) { s.FileShuffle = true }, "SampleShuffle": func(s *Schedule) { s.SampleShuffle = true },
 		"Seed": func(s *Schedule) { s.Seed++ }, "SeedChangeEpoch": func(s *Schedule) { s.SeedChangeEpoch = true },
 		"Mode": func(s *Schedule) { s.Mode = sampler.Numpy }, "Epochs": func(s *Schedule) { s.Epochs++ },
-		"StepsPerEpoch": func(s *Schedule) { s.StepsPerEpoch++ },
+		"StepsPerEpoch": func(s *Schedule) { s.StepsPerEpoch++ }, "Idle": func(s *Schedule) { s.Idle = true },
+		"Evaluation": func(s *Schedule) { s.Evaluation, s.AfterEpoch, s.EpochsBetween = true, 1, 1 },
+		"AfterEpoch": func(s *Schedule) { s.AfterEpoch = 1 }, "EpochsBetween": func(s *Schedule) { s.EpochsBetween = 1 },
+		"Sampling": func(s *Schedule) { s.Sampling, s.Lanes = sampler.Iterative, 1 },
+		"Lanes":    func(s *Schedule) { s.Sampling, s.Lanes = sampler.Iterative, 2 },
+		"Buffer":   func(s *Schedule) { s.Sampling, s.Lanes, s.Buffer = sampler.Stream, 2, 1 },
+		"After":    func(s *Schedule) { s.After = 5 },
 	}
 	for name, change := range changes {
 		s := base

@@ -22,6 +22,9 @@ import (
 var (
 	_ bench.Dataset = recipeFiles{}
 	_ bench.Dataset = pinnedPart{}
+
+	_ bench.Evaluated = recipeFiles{}
+	_ bench.Evaluated = (*pinnedFiles)(nil)
 )
 
 // recipeFiles is a part of a data set that a recipe determines, whether it was generated yet or not.

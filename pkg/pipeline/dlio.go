@@ -200,7 +200,7 @@ type runFile struct {
 
 func newRunFile(dir, name string, done func(record.File)) (*runFile, error) {
 	p := filepath.Join(dir, filepath.FromSlash(name))
-	if !record.PlainName(name) || name == RecordName || name == StepsName {
+	if !record.PlainName(name) || name == RecordName || name == StepsName || name == EvalStepsName {
 		return nil, fmt.Errorf("file %q: expected the name of a new file in the run folder", name)
 	}
 	f, err := os.CreateTemp(dir, ".dlio-*")

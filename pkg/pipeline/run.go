@@ -24,6 +24,8 @@ import (
 const (
 	RecordName = "record.json"
 	StepsName  = "steps.parquet"
+	// EvalStepsName holds the step times of the passes over the files for evaluation; it is there when there are some.
+	EvalStepsName = "eval.parquet"
 )
 
 // RunOptions says what to run, on what, and where the result goes.
@@ -141,7 +143,7 @@ func freshFolder(dir string) error {
 	if dir == "" {
 		return errors.New("run: expected a run folder for the result")
 	}
-	for _, name := range []string{RecordName, StepsName, report.DLIOSummaryName} {
+	for _, name := range []string{RecordName, StepsName, EvalStepsName, report.DLIOSummaryName} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 			return fmt.Errorf("run folder %s holds %s already; choose another folder, results are never overwritten", dir, name)
 		} else if !errors.Is(err, os.ErrNotExist) {
@@ -230,12 +232,36 @@ func (r *run) evict(ctx context.Context) error {
 	return nil
 }
 
-// identity returns what was known of training file i when its bytes were verified.
-func (r *run) identity(i int) (store.Info, bool) {
+// identity returns what was known of a file when its bytes were verified.
+func (r *run) identity(f bench.FileID) (store.Info, bool) {
 	if r.known == nil {
 		return store.Info{}, false
 	}
-	return r.known[r.files.entry(i, 0)], true
+	part := &r.files.pinnedPart
+	if f.Evaluation {
+		part = &r.files.valid
+	}
+	return r.known[part.entry(f.Index, f.Companion)], true
+}
+
+// timesNames are the files of step times of the run: those of training, then those of evaluation.
+func (r *run) timesNames() []string {
+	switch {
+	case bench.CheckpointOnly(r.w):
+		return nil
+	case r.plan.Evaluation != nil:
+		return []string{StepsName, EvalStepsName}
+	}
+	return []string{StepsName}
+}
+
+// timesFile makes a file of step times in the run folder.
+func (r *run) timesFile(name string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(r.Out, name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("step times: %w", err)
+	}
+	return f, nil
 }
 
 // run carries out the plan and writes the record.
@@ -256,7 +282,12 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 	env := environment.Collect(ctx, asked)
 	r.cpuInfo, r.memInfo = procTable("cpuinfo"), procTable("meminfo")
 	options := bench.Options{Plan: r.plan, Checkpoints: saves, CheckpointsDurable: r.w.Checkpoint.Fsync, Saved: saves}
-	var steps *os.File
+	var times []*os.File
+	defer func() {
+		for _, f := range times {
+			f.Close()
+		}
+	}()
 	if only {
 		if err := r.roomForCheckpoints(saves); err != nil {
 			return nil, err
@@ -265,14 +296,26 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 			gigabytes(int64(r.plan.CheckpointBytes)), r.plan.CheckpointReads)
 		options.Progress = func(p bench.Progress) { r.progress("checkpoints", p.Step, p.Steps, p.Bytes, p.BytesTotal) }
 	} else {
-		steps, err = os.OpenFile(filepath.Join(r.Out, StepsName), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
-		if err != nil {
-			return nil, fmt.Errorf("step times: %w", err)
+		for _, name := range r.timesNames() {
+			f, err := r.timesFile(name)
+			if err != nil {
+				return nil, err
+			}
+			times = append(times, f)
 		}
-		defer steps.Close()
+		data := r.data
+		if r.w.Reader.ODirect {
+			if data, err = store.NewFolder(r.Data, store.FolderOptions{Uncached: true}); err != nil {
+				return nil, err
+			}
+			defer data.Close()
+		}
 		r.stage("run      %d epochs x %d steps x %d accelerators, batch %d, %s to read", r.plan.Epochs, r.plan.StepsPerEpoch,
 			r.plan.Accelerators, r.plan.BatchSize, gigabytes(int64(r.plan.BytesTotal)))
-		options.Dataset, options.Data, options.Steps, options.Identity, options.Evict = r.files, r.data, steps, r.identity, r.evict
+		options.Dataset, options.Data, options.Steps, options.Identity, options.Evict = r.files, data, times[0], r.identity, r.evict
+		if len(times) > 1 {
+			options.EvalSteps = times[1]
+		}
 		options.Progress = func(p bench.Progress) {
 			done := int64(p.Epoch-1)*p.Steps + p.Step
 			r.progress(fmt.Sprintf("epoch %d/%d", p.Epoch, p.Epochs), done, int64(p.Epochs)*p.Steps, p.Bytes, p.BytesTotal)
@@ -288,8 +331,8 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 		}
 	}
 	rec := r.record(result, env)
-	if !only {
-		if serr := steps.Sync(); serr != nil {
+	for _, f := range times {
+		if serr := f.Sync(); serr != nil {
 			return nil, errors.Join(err, fmt.Errorf("step times: %w", serr))
 		}
 	}
@@ -338,8 +381,8 @@ func (r *run) write(rec *record.Record, result *bench.Result) error {
 	if err != nil {
 		return err
 	}
-	if !bench.CheckpointOnly(r.w) {
-		f, err := fileOf(r.Out, StepsName)
+	for _, name := range r.timesNames() {
+		f, err := fileOf(r.Out, name)
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/benchpin/benchpin/pkg/attest"
 	"github.com/benchpin/benchpin/pkg/attest/fault"
 	"github.com/benchpin/benchpin/pkg/bench"
-	"github.com/benchpin/benchpin/pkg/bench/stats"
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/workload"
 )
@@ -160,7 +159,7 @@ func orAbsent(b json.RawMessage) string {
 }
 
 func transcriptAgain(ctx context.Context, r *record.Record, plan *bench.Plan, files *pinnedFiles) *fault.Fault {
-	expected, err := bench.Expected(ctx, plan.Schedule(), files)
+	expected, err := bench.ExpectedTranscript(ctx, plan, files)
 	if err != nil {
 		return fault.New(fault.Unchecked, "transcript", err.Error()).In(attest.TitleRecord)
 	}
@@ -224,13 +223,24 @@ func metricsAgain(ctx context.Context, v *attest.Verification, plan *bench.Plan)
 	if plan.Epochs == 0 {
 		return bench.CheckpointMetrics(plan, v.Record.Checkpoints, true), nil
 	}
-	steps := v.File(StepsName)
-	if steps == nil {
-		return record.Metrics{}, fault.New(fault.Unchecked, "files", StepsName+" is not among the files, or was refused").In(attest.TitleRecord)
+	var files [2]bench.StepsReader
+	for i, name := range []string{StepsName, EvalStepsName} {
+		if i > 0 && plan.Evaluation == nil {
+			continue
+		}
+		f := v.File(name)
+		if f == nil {
+			return record.Metrics{}, fault.New(fault.Unchecked, "files", name+" is not among the files, or was refused").In(attest.TitleRecord)
+		}
+		files[i] = bench.StepsReader{ReaderAt: f, Bytes: f.Size}
 	}
-	m, err := stats.SummariseFile(ctx, steps, steps.Size, plan.Params(false))
+	m, err := bench.Figures(ctx, plan, files[0], files[1], false)
 	if err != nil {
-		return record.Metrics{}, fault.New(fault.RecordFile, "", err.Error()).In(StepsName)
+		name := StepsName
+		if errors.Is(err, bench.ErrEvaluation) {
+			name = EvalStepsName
+		}
+		return record.Metrics{}, fault.New(fault.RecordFile, "", err.Error()).In(name)
 	}
 	bench.AddCheckpointFigures(&m, plan, v.Record.Checkpoints)
 	return m, nil

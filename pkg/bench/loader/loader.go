@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/benchpin/benchpin/pkg/store"
 )
 
 // Sample is the account of one sample that a worker read, written by the worker from what it really read.
@@ -29,15 +31,32 @@ type Batch struct {
 	// Open, Read and Decode are the time that the worker spent in opening and closing files, in reading them, and in everything
 	// else that the format does; each summed over the batch. Preprocessing and waiting for a buffer are in none of them.
 	Open, Read, Decode time.Duration
+	// Ahead are bytes that were asked of the store while the batch was made and belong to none of its samples alone, because the
+	// loader reads files as streams.
+	Ahead int64
 }
 
 // Asked is the number of bytes that were asked of the store for the batch.
 func (b *Batch) Asked() int64 {
-	var n int64
+	n := b.Ahead
 	for i := range b.Samples {
 		n += b.Samples[i].Asked
 	}
 	return n
+}
+
+// Loader reads the samples of one accelerator. Its methods are for one goroutine.
+type Loader interface {
+	// Start begins epoch (counted from 1) with empty queues and returns at once. It must not be called before the last batch of the
+	// epoch before was delivered.
+	Start(epoch int, order Order)
+	// Next waits for the next batch in order. It returns io.EOF after the last batch of the epoch, the error of whoever read the batch,
+	// or the cause of ctx.
+	Next(ctx context.Context) (*Batch, error)
+	// Close tells the loader's goroutines to end. It does not wait for them.
+	Close()
+	// Wait returns when all of them have ended after Close. A read that hangs in the store delays it.
+	Wait()
 }
 
 // Order says which sample stands at position pos of an accelerator's epoch, pos counted from 0; all three are -1 where there
@@ -58,7 +77,8 @@ type Buffers struct {
 	made int
 }
 
-// NewBuffers makes a pool of at most limit buffers of size bytes each. Buffers are made when they are first needed.
+// NewBuffers makes a pool of at most limit buffers of size bytes each, aligned for direct reads. Buffers are made when they are first
+// needed.
 func NewBuffers(size, limit int) (*Buffers, error) {
 	if size <= 0 || limit <= 0 {
 		return nil, fmt.Errorf("read buffers: expected a positive size and number, found %d bytes, %d buffers", size, limit)
@@ -86,7 +106,7 @@ func (b *Buffers) Get(ctx context.Context) ([]byte, error) {
 	}
 	b.made++
 	b.mu.Unlock()
-	return make([]byte, b.size), nil
+	return store.AlignedBuffer(b.size), nil
 }
 
 // Put gives a buffer back that Get returned. It must be called once for each Get.

@@ -324,7 +324,7 @@ func TestIdentity(t *testing.T) {
 			change(&found)
 			m := &memory{size: 10, info: func(string) store.Info { return found }}
 			src := source(t, m, 10, 1)
-			src.Identity = func(int64) (store.Info, bool) { return good, true }
+			src.Identity = func(int64, int) (store.Info, bool) { return good, true }
 			l, err := NewPyTorch(t.Context(), PyTorchConfig{Source: src, BatchSize: 1, Steps: 1})
 			if err != nil {
 				t.Fatal(err)

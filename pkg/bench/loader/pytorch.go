@@ -138,6 +138,7 @@ func (l *PyTorch) Close() {
 func (l *PyTorch) Wait() { l.wait.Wait() }
 
 func (l *PyTorch) work(w *worker, queue <-chan int64) {
+	defer w.end()
 	for {
 		select {
 		case <-w.ctx.Done():

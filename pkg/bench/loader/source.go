@@ -16,10 +16,23 @@ type Opener interface {
 	Open(name string) (store.File, error)
 }
 
-// Decoder reads sample k out of a file of size bytes, using buf and no other memory.
+// Decoder reads sample k out of a file of size bytes, using buf and no other memory. One that is a format.CompanionReader reads by
+// means of the companions where the Source has them.
 type Decoder interface {
 	ReadSample(f io.ReaderAt, size int64, k int, buf []byte) (format.Sample, error)
 }
+
+// Keep says how long a worker keeps a file that it opened.
+type Keep int
+
+const (
+	// KeepSample closes a file after each sample (DLIO's index readers).
+	KeepSample Keep = iota
+	// KeepRun closes it when the worker's next sample is in another file (DLIO's iterating readers).
+	KeepRun
+	// KeepAll never closes it (reader.read_type memory).
+	KeepAll
+)
 
 // Source is what the loaders of all accelerators of a run read from. It is shared by their workers; the functions given must
 // be safe for concurrent use and pure.
@@ -27,20 +40,38 @@ type Source struct {
 	Store   Opener
 	Decoder Decoder
 	Buffers *Buffers
-	// Path and Size are the path and the size in bytes of the data set's file i.
-	Path func(i int64) string
-	Size func(i int64) int64
-	// Identity returns what was known of file i when its bytes were verified, and false where nothing is known. Nil: nothing
-	// is known of any file.
-	Identity func(i int64) (store.Info, bool)
+	// Path and Size are the path and the size in bytes of the data set's file i; SampleBytes is the size of one of its samples, for
+	// containers that do not say it. Nil: they all do.
+	Path        func(i int64) string
+	Size        func(i int64) int64
+	SampleBytes func(i int64) int64
+	// Companions are the paths of the companions of a data file, given its own.
+	Companions []func(data string) string
+	// Identity returns what was known of file i when its bytes were verified, and false where nothing is known: companion 0 is the
+	// data file itself, 1 the first of Companions. Nil: nothing is known of any file.
+	Identity func(i int64, companion int) (store.Info, bool)
 	// Preprocess returns how long a worker sleeps after it read the sample at position pos. Nil: not at all.
 	Preprocess func(epoch, rank int, pos int64) time.Duration
+	// Keep says how long files stay open. Whole: a file that was read once stays in memory while it is kept, as containers that read
+	// whole files do, and nothing more is asked of it. (Nothing is really kept but that it was read.)
+	Keep  Keep
+	Whole bool
+	// Idle: samples are handed out and no file is opened, as DLIO's synthetic reader does.
+	Idle bool
 
 	rechecked atomic.Int64
 }
 
 // Rechecked is the number of times that a file's identity was compared again when a worker opened it.
 func (s *Source) Rechecked() int64 { return s.rechecked.Load() }
+
+// sampleBytes is the size of a sample of file i where the file itself does not say it.
+func (s *Source) sampleBytes(i int64) int64 {
+	if s.SampleBytes == nil {
+		return 0
+	}
+	return s.SampleBytes(i)
+}
 
 // IdentityError says that a file is not the one that was verified.
 type IdentityError struct {
@@ -58,151 +89,69 @@ func (e *IdentityError) Error() string {
 
 func stamp(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02T15:04:05.000000000Z") }
 
-// worker reads samples, one at a time, for one goroutine. It is the io.ReaderAt that a Decoder sees.
-type worker struct {
-	ctx  context.Context
-	src  *Source
-	rank int
-	file store.File
-	// opened is when the file had been opened, last when the sample before was done; a look at the clock costs as much as some
-	// system calls, so each moment is looked at once.
-	opened, last time.Time
-	read         time.Duration
-	reads        int
-}
-
-func newWorker(ctx context.Context, src *Source, rank int) *worker {
-	return &worker{ctx: ctx, src: src, rank: rank}
-}
-
-// ReadAt reads from the open file, keeps the time, and stops between two reads when the run has ended.
-func (w *worker) ReadAt(p []byte, off int64) (int, error) {
-	if w.ctx.Err() != nil {
-		return 0, context.Cause(w.ctx)
-	}
-	start := w.opened
-	if w.reads++; w.reads > 1 {
-		start = time.Now()
-	}
-	n, err := w.file.ReadAt(p, off)
-	w.read += time.Since(start)
-	return n, err
-}
-
-// fill reads the samples that stand at first, first+1, ... into b.
-func (w *worker) fill(b *Batch, order Order, epoch int, first int64) error {
-	b.Open, b.Read, b.Decode = 0, 0, 0
-	buf, err := w.src.Buffers.Get(w.ctx)
-	if err != nil {
-		return err
-	}
-	w.last = time.Now()
-	for i := range b.Samples {
-		s := &b.Samples[i]
-		pos := first + int64(i)
-		if s.Index, s.File, s.Position = order.Sample(w.rank, pos); s.Index < 0 {
-			w.src.Buffers.Put(buf)
-			return fmt.Errorf("the order of samples has no position %d for accelerator %d", pos, w.rank)
-		}
-		if err := w.sample(b, s, buf); err != nil {
-			w.src.Buffers.Put(buf)
-			return err
-		}
-		if w.src.Preprocess == nil {
-			continue
-		}
-		if d := w.src.Preprocess(epoch, w.rank, pos); d > 0 {
-			// No buffer is held while nothing is read.
-			w.src.Buffers.Put(buf)
-			if err := w.sleep(d); err != nil {
-				return err
-			}
-			if buf, err = w.src.Buffers.Get(w.ctx); err != nil {
-				return err
-			}
-			w.last = time.Now()
-		}
-	}
-	w.src.Buffers.Put(buf)
-	b.Open += time.Since(w.last) // closing the last file
-	return nil
-}
-
-// longestNap bounds how long a worker takes to notice that the run has ended.
-const longestNap = 100 * time.Millisecond
-
-func (w *worker) sleep(d time.Duration) error {
-	for end := time.Now().Add(d); ; {
-		left := time.Until(end)
-		if left <= 0 {
-			return nil
-		}
-		time.Sleep(min(left, longestNap))
-		if w.ctx.Err() != nil {
-			return context.Cause(w.ctx)
-		}
-	}
-}
-
-func (w *worker) sample(b *Batch, s *Sample, buf []byte) error {
-	if w.ctx.Err() != nil {
-		return context.Cause(w.ctx)
-	}
-	name := w.src.Path(s.File)
-	f, err := w.src.Store.Open(name)
-	if err != nil {
-		return fmt.Errorf("open %s: %w", name, err)
-	}
-	if err := w.check(f, name, s.File); err != nil {
-		f.Close()
-		return err
-	}
-	w.opened = time.Now()
-	w.file, w.read, w.reads = f, 0, 0
-	got, err := w.src.Decoder.ReadSample(w, w.src.Size(s.File), int(s.Position), buf)
-	done := time.Now()
-	w.file = nil
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		return fmt.Errorf("read sample %d of %s: %w", s.Position, name, err)
-	}
-	s.Logical, s.Asked = got.Logical, got.Asked
-	b.Open += w.opened.Sub(w.last)
-	b.Read += w.read
-	b.Decode += done.Sub(w.opened) - w.read
-	w.last = done
-	return nil
-}
-
 // opened is what files of a store may have: their identity as it was found when they were opened, after the name was resolved.
 type opened interface{ Opened() store.Info }
 
-// check compares the open file with what is known of it: its size always, its whole identity where it was verified.
-func (w *worker) check(f store.File, name string, file int64) error {
+// check compares an open file with what is known of it: its size always, where the plan counted one, and its whole identity where it
+// was verified. It returns the size.
+func (s *Source) check(f store.File, name string, file int64, companion int) (int64, error) {
 	var info store.Info
 	if o, ok := f.(opened); ok {
 		info = o.Opened()
 	} else {
 		var err error
 		if info, err = f.Info(); err != nil {
-			return fmt.Errorf("look at open file %s: %w", name, err)
+			return 0, fmt.Errorf("look at open file %s: %w", name, err)
 		}
 	}
-	if w.src.Identity != nil {
-		if want, ok := w.src.Identity(file); ok {
-			w.src.rechecked.Add(1)
+	if s.Identity != nil {
+		if want, ok := s.Identity(file, companion); ok {
+			s.rechecked.Add(1)
 			if info.Size != want.Size || info.ModTime != want.ModTime || info.ChangeTime != want.ChangeTime ||
 				info.Inode != want.Inode || info.Device != want.Device {
-				return &IdentityError{Path: name, Expected: want, Found: info}
+				return 0, &IdentityError{Path: name, Expected: want, Found: info}
 			}
-			return nil
+			return info.Size, nil
 		}
 	}
-	if want := w.src.Size(file); info.Size != want {
-		return fmt.Errorf("%s has another size than the manifest says: expected %d bytes, found %d; "+
+	if companion > 0 {
+		return info.Size, nil
+	}
+	if want := s.Size(file); info.Size != want {
+		return 0, fmt.Errorf("%s has another size than the manifest says: expected %d bytes, found %d; "+
 			"verify the data set (benchpin data verify)", name, want, info.Size)
 	}
-	return nil
+	return info.Size, nil
+}
+
+// openFile opens file i of the data set, or one of its companions, and checks that it is the right one.
+func (s *Source) openFile(i int64, companion int) (f store.File, name string, size int64, err error) {
+	name = s.Path(i)
+	if companion > 0 {
+		name = s.Companions[companion-1](name)
+	}
+	if f, err = s.Store.Open(name); err != nil {
+		return nil, name, 0, fmt.Errorf("open %s: %w", name, err)
+	}
+	if size, err = s.check(f, name, i, companion); err != nil {
+		f.Close()
+		return nil, name, 0, err
+	}
+	return f, name, size, nil
+}
+
+// longestNap bounds how long a worker takes to notice that the run has ended.
+const longestNap = 100 * time.Millisecond
+
+func sleep(ctx context.Context, d time.Duration) error {
+	for end := time.Now().Add(d); ; {
+		left := time.Until(end)
+		if left <= 0 {
+			return nil
+		}
+		time.Sleep(min(left, longestNap))
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
 }

@@ -176,15 +176,19 @@ func dlioSummary(m map[string]any, au, rate []float64, p Params) {
 	if auMean >= p.AUThreshold {
 		meets = "success"
 	}
-	m["train_au_percentage"] = au
-	m["train_au_mean_percentage"] = auMean
-	m["train_au_stdev_percentage"] = auStdev
-	m["train_au_meet_expectation"] = meets
-	m["train_throughput_samples_per_second"] = rate
-	m["train_throughput_mean_samples_per_second"] = rateMean
-	m["train_throughput_stdev_samples_per_second"] = rateStdev
-	m["train_io_mean_MB_per_second"] = io(rateMean)
-	m["train_io_stdev_MB_per_second"] = io(rateStdev)
+	of := "train_"
+	if p.Evaluation {
+		of = "eval_"
+	}
+	m[of+"au_percentage"] = au
+	m[of+"au_mean_percentage"] = auMean
+	m[of+"au_stdev_percentage"] = auStdev
+	m[of+"au_meet_expectation"] = meets
+	m[of+"throughput_samples_per_second"] = rate
+	m[of+"throughput_mean_samples_per_second"] = rateMean
+	m[of+"throughput_stdev_samples_per_second"] = rateStdev
+	m[of+"io_mean_MB_per_second"] = io(rateMean)
+	m[of+"io_stdev_MB_per_second"] = io(rateStdev)
 }
 
 // meanStdev are the mean and the population standard deviation, summed in order. (numpy sums pairwise from 8 values on; the last bit

@@ -60,6 +60,9 @@ type Params struct {
 	AUThreshold float64
 	// RecordBytes is DLIO's record_length_bytes as configured, which DLIO multiplies rates with to get its MB/s.
 	RecordBytes float64
+	// Evaluation: the steps are those of evaluation passes, each of which counts as an epoch. DLIO computes its rate otherwise for them
+	// and names the figures so.
+	Evaluation bool
 	// Partial accepts a run that ended early: rows may be missing from its end, and no threshold is judged.
 	Partial bool
 }

@@ -228,7 +228,11 @@ func (s *summary) endBlock(k *rankSums) error {
 		// DLIO divides by zero here.
 		s.cur.dlioAbsent = true
 	} else {
-		rate := float64((n-2)/(nanos(t)/1e9)) * float64(s.p.BatchSize)
+		counted, wall := n-2, t
+		if s.p.Evaluation {
+			counted, wall = n, k.last.BlockEnd-k.last.BlockStart
+		}
+		rate := float64(counted/(nanos(wall)/1e9)) * float64(s.p.BatchSize)
 		k.rateWeighted += float64(rate * n)
 	}
 	k.auWeighted += float64(au * n)
