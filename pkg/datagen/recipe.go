@@ -128,7 +128,11 @@ func (doc *document) setOptions(d *workload.Dataset) error {
 	}
 	o.Name = ""
 	for i := range o.Columns {
-		o.Columns[i].Skip = false // which columns are read makes no difference to the data
+		c := &o.Columns[i]
+		c.Skip = false // which columns are read makes no difference to the data
+		if t, err := format.ParseDType(c.DType); err == nil {
+			c.DType = t.Name
+		}
 	}
 	if doc.Format == parquet {
 		if len(doc.RecordDims) > 0 {
@@ -241,6 +245,9 @@ func (r *Recipe) setFormat() (err error) {
 		for _, c := range spec.Columns {
 			if c.Skip {
 				return fmt.Errorf("format: column %s has skip, which is about reading", c.Name)
+			}
+			if t, err := format.ParseDType(c.DType); err == nil && t.Name != c.DType {
+				return fmt.Errorf("format: column %s has the dtype %q; expected its one name %q", c.Name, c.DType, t.Name)
 			}
 		}
 	}

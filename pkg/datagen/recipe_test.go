@@ -198,6 +198,7 @@ func TestOptionsAreStrict(t *testing.T) {
 		"an unknown field": {good, `{"sizing":"encoded"}`, `{"sizing":"encoded","x":1}`},
 		"another place":    {good, `"format":"png","options":{"sizing":"encoded"},"dtype":"uint8"`, `"format":"png","dtype":"uint8","options":{"sizing":"encoded"}`},
 		"reading":          {rows, `"size":3`, `"size":3,"skip":true`},
+		"an alias":         {rows, `"dtype":"float32"`, `"dtype":"f4"`},
 		"another length":   {rows, `"record_length_bytes":12`, `"record_length_bytes":13`},
 		"dimensions":       {rows, `"record_dims":[]`, `"record_dims":[12]`},
 		"a type":           {rows, `"dtype":"uint8"`, `"dtype":"int8"`},
