@@ -52,12 +52,28 @@ type member struct {
 	bytes  int64  // of its elements
 	offset int64  // of its local header
 	crc    uint32
+	method byte  // 0: stored
+	packed int64 // bytes of the file, where they are not stored
 }
 
+// deflateMethod is zip's number for deflated members.
+const deflateMethod = 8
+
+// size is the member's bytes, and stored how many the file has of it.
 func (m member) size() int64 { return int64(len(m.header)) + m.bytes }
 
+func (m member) stored() int64 {
+	if m.method == 0 {
+		return m.size()
+	}
+	return m.packed
+}
+
+// wide reports whether the sizes need 64-bit fields, by Python's measure.
+func (m member) wide() bool { return max(m.size(), m.stored()) > pythonZip64Limit }
+
 // end is the offset after the member.
-func (m member) end() int64 { return m.offset + int64(localSize+len(m.name)+20) + m.size() }
+func (m member) end() int64 { return m.offset + int64(localSize+len(m.name)+20) + m.stored() }
 
 // members lays out the two arrays, without checksums.
 func (npz) members(l Layout) (x, y member) {
@@ -128,23 +144,23 @@ func crc32Zeros(crc uint32, n int64) uint32 {
 
 // appendLocal appends the header before a member.
 func appendLocal(p []byte, m member) []byte {
-	version, size := uint16(20), uint32(use64)
-	if m.size() > pythonZip64Limit {
+	version, size, stored := uint16(20), uint32(use64), uint32(use64)
+	if m.wide() {
 		version = 45
 	} else {
-		size = uint32(m.size())
+		size, stored = uint32(m.size()), uint32(m.stored())
 	}
 	p = append(p, sigLocal...)
 	p = binary.LittleEndian.AppendUint16(p, version)
-	p = append(p, 0, 0, 0, 0, 0, 0) // flags, method (stored), time
+	p = append(p, 0, 0, m.method, 0, 0, 0) // flags, method, time
 	p = binary.LittleEndian.AppendUint16(p, dosDate)
 	p = binary.LittleEndian.AppendUint32(p, m.crc)
-	p = binary.LittleEndian.AppendUint32(p, size)
+	p = binary.LittleEndian.AppendUint32(p, stored)
 	p = binary.LittleEndian.AppendUint32(p, size)
 	p = binary.LittleEndian.AppendUint16(p, uint16(len(m.name)))
 	p = binary.LittleEndian.AppendUint16(p, 20)
 	p = append(p, m.name...)
-	return appendZip64(p, m.size(), m.size())
+	return appendZip64(p, m.size(), m.stored())
 }
 
 func appendZip64(p []byte, values ...int64) []byte {
@@ -158,12 +174,12 @@ func appendZip64(p []byte, values ...int64) []byte {
 
 // appendCentral appends a member's entry in the central directory.
 func appendCentral(p []byte, m member) []byte {
-	version, size, offset := uint16(20), uint32(use64), uint32(use64)
+	version, size, stored, offset := uint16(20), uint32(use64), uint32(use64), uint32(use64)
 	var wide []int64
-	if m.size() > pythonZip64Limit {
-		wide = append(wide, m.size(), m.size())
+	if m.wide() {
+		wide = append(wide, m.size(), m.stored())
 	} else {
-		size = uint32(m.size())
+		size, stored = uint32(m.size()), uint32(m.stored())
 	}
 	if m.offset > pythonZip64Limit {
 		wide = append(wide, m.offset)
@@ -177,10 +193,10 @@ func appendCentral(p []byte, m member) []byte {
 	p = append(p, sigCentral...)
 	p = append(p, byte(version), 3) // made by that version on Unix
 	p = binary.LittleEndian.AppendUint16(p, version)
-	p = append(p, 0, 0, 0, 0, 0, 0) // flags, method (stored), time
+	p = append(p, 0, 0, m.method, 0, 0, 0) // flags, method, time
 	p = binary.LittleEndian.AppendUint16(p, dosDate)
 	p = binary.LittleEndian.AppendUint32(p, m.crc)
-	p = binary.LittleEndian.AppendUint32(p, size)
+	p = binary.LittleEndian.AppendUint32(p, stored)
 	p = binary.LittleEndian.AppendUint32(p, size)
 	p = binary.LittleEndian.AppendUint16(p, uint16(len(m.name)))
 	p = binary.LittleEndian.AppendUint16(p, uint16(extra))

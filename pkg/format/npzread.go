@@ -16,6 +16,7 @@ import (
 type zipReader struct {
 	reader
 	inflated inflater
+	table    *tableReader // what reads the file's one member; nil: the file holds arrays
 
 	// What the members said, to compare with the central directory, which repeats it. sum adds up a hash of each
 	// member, so that nothing is kept for a member and their number does not matter.
@@ -121,6 +122,12 @@ func (z *zipReader) local() error {
 	}
 	z.members++
 	z.localSum += e.hash()
+	if z.table != nil {
+		if z.members > 1 {
+			return z.problem("more than one table")
+		}
+		return z.table.member(z, e)
+	}
 	if !e.isX {
 		return z.skip(e.packed)
 	}
@@ -273,7 +280,9 @@ func (z *zipReader) endRecord() error {
 		return z.problem("the end record does not describe the central directory before it")
 	case z.size-z.at() != comment:
 		return z.problem(fmt.Sprintf("a comment of %d bytes, and %d follow", comment, z.size-z.at()))
-	case !z.haveX:
+	case z.table != nil && z.members == 0:
+		return z.problem("no table")
+	case z.table == nil && !z.haveX:
 		return z.problem("no array x.npy")
 	}
 	return z.skip(comment)
@@ -329,15 +338,23 @@ func (p *packed) Read(dst []byte) (int, error) {
 	return n, nil
 }
 
-// array reads the member e of z, header and elements, and checks its length and checksum.
-func (i *inflater) array(z *zipReader, e entry) error {
+// start begins to inflate the member e of z.
+func (i *inflater) start(z *zipReader, e entry) error {
 	i.packed = packed{from: &z.reader, left: e.packed}
 	i.data, i.plain, i.crc = nil, 0, 0
 	if i.flate == nil {
 		i.out = make([]byte, 64<<10)
 		i.flate = flate.NewReader(&i.packed)
 	} else if err := i.flate.(flate.Resetter).Reset(&i.packed, nil); err != nil {
-		return fmt.Errorf("npz: %w", err)
+		return fmt.Errorf("%s: %w", z.format, err)
+	}
+	return nil
+}
+
+// array reads the member e of z, header and elements, and checks its length and checksum.
+func (i *inflater) array(z *zipReader, e entry) error {
+	if err := i.start(z, e); err != nil {
+		return err
 	}
 	var err error
 	if z.x, err = readNPYHeader(i); err != nil {
@@ -351,13 +368,18 @@ func (i *inflater) array(z *zipReader, e entry) error {
 			return err
 		}
 	}
+	return i.finish(z, e)
+}
+
+// finish checks that the member e of z ends here, and its checksum.
+func (i *inflater) finish(z *zipReader, e entry) error {
 	// The end of the stream comes with the last data or after it.
 	n, err := i.flate.Read(i.out[:1])
 	switch {
 	case i.plain != e.plain || n != 0 || !errors.Is(err, io.EOF) || i.packed.left != 0:
-		return z.problem(fmt.Sprintf("a deflated array is not exactly %d bytes", e.plain))
+		return z.problem(fmt.Sprintf("a deflated member is not exactly %d bytes", e.plain))
 	case i.crc != e.crc:
-		return z.problem(fmt.Sprintf("checksum of x is %08x, not %08x", i.crc, e.crc))
+		return z.problem(fmt.Sprintf("checksum of a deflated member is %08x, not %08x", i.crc, e.crc))
 	}
 	return nil
 }
@@ -375,7 +397,7 @@ func (i *inflater) more() error {
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
-		return &DataError{Format: "npz", Offset: i.packed.from.at(), Problem: "deflated data ends early or is damaged", Err: err}
+		return &DataError{Format: i.packed.from.format, Offset: i.packed.from.at(), Problem: "deflated data ends early or is damaged", Err: err}
 	}
 	return nil
 }

@@ -97,6 +97,7 @@ type SampleStream interface {
 // containers lists every container once, with what makes it from a Spec. A constructor refuses options that it does not have.
 func containers() []container {
 	return []container{
+		{"csv", newTable},
 		{"hdf5", newHDF5},
 		{"indexed_binary", plain(newIndexed)},
 		{"jpeg", newJPEG},
