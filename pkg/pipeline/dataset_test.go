@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -304,5 +305,42 @@ func TestEstimatedPlan(t *testing.T) {
 	}
 	if !slices.ContainsFunc(plan.Notes, func(n string) bool { return strings.Contains(n, "estimated") }) {
 		t.Errorf("the plan does not say that bytes are estimated: %q", plan.Notes)
+	}
+}
+
+// TestChooseFiles: what is generated again follows from the root, stays within its bounds, and is the whole of a small data set.
+func TestChooseFiles(t *testing.T) {
+	recipe := func(dataset string) datagen.Recipe {
+		r, err := datagen.FromWorkload(described(t, dataset))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	for dataset, want := range map[string][2]int{ // least and most files
+		"format: tfrecord, record_length_bytes: 400":                                   {32, 32},
+		"format: npz, num_files_generated: 1000, record_length_bytes: 1000":            {256, 256},
+		"format: indexed_binary, num_files_generated: 1000, record_length_bytes: 1000": {256, 256},
+		"format: npz, num_files_generated: 1000, record_length_bytes: 100000000":       {5, 5},
+		"format: npy, record_length_bytes: 4000000000":                                 {1, 1},
+		"format: npy, record_length_bytes: 40000000000":                                {0, 0},
+		"format: indexed_binary, record_length_bytes: 40000000000":                     {32, 32}, // the companions
+	} {
+		r := recipe(dataset)
+		one, same, other := chooseFiles([32]byte{1}, r), chooseFiles([32]byte{1}, r), chooseFiles([32]byte{2}, r)
+		if n := len(one); n < want[0] || n > want[1] {
+			t.Errorf("%s: %d of %d files, want %v", dataset, n, r.Entries(), want)
+		}
+		if !maps.Equal(one, same) {
+			t.Errorf("%s: the same root chooses other files", dataset)
+		}
+		if len(one) > 0 && len(one) < 32 && maps.Equal(one, other) || len(one) == 256 && maps.Equal(one, other) {
+			t.Errorf("%s: another root chooses the same files", dataset)
+		}
+		for path, i := range one {
+			if r.Entry(i).Path != path {
+				t.Errorf("%s: %s is not file %d", dataset, path, i)
+			}
+		}
 	}
 }

@@ -17,6 +17,11 @@ const (
 	// both is generated again as a whole.
 	againFiles = 256
 	againBytes = 512 << 20
+	// againOne bounds a single file, the first to be chosen, which may be larger than againBytes: half a minute of work. A data set of
+	// larger files only, of which there are some, is not generated again, and the check says that it was none of them.
+	againOne = 16 << 30
+	// againDraws bounds the draws, where most that is drawn was chosen already or is too large.
+	againDraws = 64 * againFiles
 )
 
 // recipeAgain generates files of the data set again, in memory, and compares their digests with the manifest. Which ones follows from
@@ -69,13 +74,13 @@ func chooseFiles(root [32]byte, recipe datagen.Recipe) map[string]int {
 	draw := stream.New("benchpin/verify", 1, binary.BigEndian.Uint64(root[:8]))
 	var bytes int64
 	all := recipe.Entries() <= againFiles && recipe.TotalBytes() <= againBytes
-	for k := 0; len(chosen) < min(againFiles, recipe.Entries()); k++ {
+	for k := 0; k < againDraws && len(chosen) < min(againFiles, recipe.Entries()); k++ {
 		i := k
 		if !all {
 			i = int(draw.Uniform(0, uint64(k), uint64(recipe.Entries())))
 		}
 		f := recipe.Entry(i)
-		if _, have := chosen[f.Path]; have {
+		if _, have := chosen[f.Path]; have || f.Size > againOne {
 			continue
 		}
 		if bytes += f.Size; bytes > againBytes && len(chosen) > 0 {
