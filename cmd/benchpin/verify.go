@@ -106,6 +106,14 @@ func verdictHeader(archive string, v *attest.Verification) report.VerdictHeader 
 	h.Run, h.Workload, h.Status = r.ID, fmt.Sprintf("%s (%s)", r.Workload.Name, r.Workload.Digest), r.Status
 	h.DataRoot, h.TranscriptRoot, h.Verification = r.Dataset.Root, r.Transcript.Root, r.Dataset.Verification.Mode
 	h.Result = fmt.Sprintf("AU %s, %s, %s", figure(r.Metrics.AU), figure(r.Metrics.SamplesPerSecond), figure(r.Metrics.BytesPerSecond))
+	if r.Plan.Epochs == 0 {
+		h.Result = fmt.Sprintf("%d checkpoints written, %d read back", len(r.Checkpoints.Saves), len(r.Checkpoints.Loads))
+		for _, phase := range []string{"save", "load"} {
+			if f, ok := r.Metrics.Other[phase+"_checkpoint_bytes_per_second_mean"]; ok {
+				h.Result += fmt.Sprintf(", %s %s", phase, figure(f))
+			}
+		}
+	}
 	h.Notes = []string{"a signature says that the holder of the key stands for this result, not that the host measured truly"}
 	return h
 }

@@ -89,6 +89,8 @@ type ResultPlan struct {
 	Steps        record.Int `json:"steps_per_epoch"`
 	Bytes        record.Int `json:"bytes_total"`
 	Checkpoints  int        `json:"checkpoints"`
+	// Reads are the checkpoints read back.
+	Reads int `json:"checkpoint_reads,omitempty"`
 }
 
 // ResultTranscript identifies the order of reads.
@@ -106,14 +108,28 @@ func resultOf(r *record.Record, recordDigest string) ResultPredicate {
 		Dataset: ResultDataset{Root: r.Dataset.Root, Manifest: r.Dataset.Manifest, Files: r.Dataset.Files, Bytes: r.Dataset.Bytes,
 			Generated: r.Dataset.Generated, Seed: r.Dataset.Seed, Verified: r.Dataset.Verification.Mode},
 		Plan: ResultPlan{Accelerators: r.Plan.Accelerators, Epochs: r.Plan.Epochs, BatchSize: r.Plan.BatchSize,
-			Steps: r.Plan.StepsPerEpoch, Bytes: r.Plan.BytesTotal, Checkpoints: r.Plan.Checkpoints},
-		Transcript: ResultTranscript{Root: r.Transcript.Root, Entries: r.Transcript.Entries},
-		Figures: map[string]record.Figure{
-			"au": r.Metrics.AU, "au_threshold": r.Metrics.Threshold,
-			"samples_per_second": r.Metrics.SamplesPerSecond, "bytes_per_second": r.Metrics.BytesPerSecond,
-		},
+			Steps: r.Plan.StepsPerEpoch, Bytes: r.Plan.BytesTotal, Checkpoints: r.Plan.Checkpoints,
+			Reads: r.Plan.CheckpointReads},
+		Transcript:   ResultTranscript{Root: r.Transcript.Root, Entries: r.Transcript.Entries},
+		Figures:      figuresOf(&r.Metrics),
 		ThresholdMet: r.Metrics.Met,
 	}
+}
+
+// figuresOf are the figures by which results are compared; those of checkpoints where there are any.
+func figuresOf(m *record.Metrics) map[string]record.Figure {
+	figures := map[string]record.Figure{
+		"au": m.AU, "au_threshold": m.Threshold, "samples_per_second": m.SamplesPerSecond, "bytes_per_second": m.BytesPerSecond,
+	}
+	for _, name := range []string{
+		"save_checkpoint_seconds_mean", "save_checkpoint_bytes_per_second_mean", "load_checkpoint_seconds_mean",
+		"load_checkpoint_bytes_per_second_mean",
+	} {
+		if f, ok := m.Other[name]; ok {
+			figures[name] = f
+		}
+	}
+	return figures
 }
 
 // resourceDescriptor is in-toto's way to name an artifact.

@@ -38,6 +38,10 @@ func Plan(w io.Writer, plan record.Plan, x PlanExtras, options ...Option) error 
 	if x.FreeBytes != nil {
 		p.row("", "free space", bytesText(float64(*x.FreeBytes)))
 	}
+	if checkpointOnly(&plan) {
+		p.checkpointPlan(&plan, x)
+		return p.flush(w)
+	}
 	p.title("Reading")
 	p.row("", "accelerators", count(record.Int(plan.Accelerators)))
 	p.row("", "samples", fmt.Sprintf("%s x %s = %s", plural(plan.Files, "file"), plural(plan.SamplesPerFile, "sample"), count(plan.Samples)))
@@ -68,7 +72,12 @@ func Plan(w io.Writer, plan record.Plan, x PlanExtras, options ...Option) error 
 		p.row("", "checkpoints", "none")
 	}
 	p.row("", "memory", bytesText(float64(plan.MemoryBytes))+" of buffers at most")
-	for i, warning := range x.Warnings {
+	p.warnings(x.Warnings)
+	return p.flush(w)
+}
+
+func (p *page) warnings(list []string) {
+	for i, warning := range list {
 		if i == 0 {
 			p.title("Warnings")
 		}
@@ -76,7 +85,27 @@ func Plan(w io.Writer, plan record.Plan, x PlanExtras, options ...Option) error 
 			p.line("    %s", line)
 		}
 	}
-	return p.flush(w)
+}
+
+// checkpointPlan is the plan of a run that only writes and reads checkpoints.
+func (p *page) checkpointPlan(plan *record.Plan, x PlanExtras) {
+	p.title("Checkpoints alone, without a data set")
+	p.row("", "accelerators", count(record.Int(plan.Accelerators)))
+	p.row("", "one checkpoint", bytesText(float64(plan.CheckpointBytes))+" of tensors, over all accelerators")
+	all := func(n int) string {
+		if n == 0 {
+			return "none"
+		}
+		return count(record.Int(n)) + ", " + bytesText(float64(n)*float64(plan.CheckpointBytes))
+	}
+	p.row("", "to write", all(plan.Checkpoints))
+	p.row("", "to read back", all(plan.CheckpointReads))
+	p.text("checkpoint folder", x.Checkpoints)
+	p.text("verification", x.Verification)
+	p.text("cold cache", x.Cold)
+	p.row("", "pauses", secondsText(plan.ExpectedSeconds)+" in all")
+	p.row("", "memory", bytesText(float64(plan.MemoryBytes))+" of buffers at most")
+	p.warnings(x.Warnings)
 }
 
 func (p *page) text(label, value string) {

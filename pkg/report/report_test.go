@@ -352,6 +352,63 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// checkpointSample is a run that only writes and reads checkpoints.
+func checkpointSample() *record.Record {
+	r := sample()
+	r.Workload.Name, r.Workload.Overrides = "llama3_8b", nil
+	r.Plan = record.Plan{Class: record.Recomputable, Accelerators: 8, AUThreshold: 90, Order: "numpy", Checkpoints: 2, CheckpointReads: 2,
+		CheckpointBytes: 112425623552, ExpectedSeconds: 20, MemoryBytes: 50400000}
+	r.Dataset = record.Dataset{Class: record.Recomputable, Root: hexDigest("6"), Verification: record.Verification{Class: record.HostOnly, Mode: "before"}}
+	r.Transcript.Entries = 0
+	r.Metrics = record.NoMetrics(90, "the run writes and reads checkpoints only")
+	for name, v := range map[string]float64{"save_checkpoint_seconds_mean": 31.5, "save_checkpoint_seconds_max": 33, "load_checkpoint_seconds_mean": 20.25,
+		"load_checkpoint_seconds_max": 20.5} {
+		r.Metrics.Other[name] = fig(v, "s")
+	}
+	for name, v := range map[string]float64{"save_checkpoint_bytes_per_second_mean": 3.57e9, "save_checkpoint_bytes_per_second_min": 3.41e9,
+		"load_checkpoint_bytes_per_second_mean": 5.55e9, "load_checkpoint_bytes_per_second_min": 5.48e9} {
+		r.Metrics.Other[name] = fig(v, "B/s")
+	}
+	ranks := func(last float64) []float64 { return []float64{1, 2, 3, 4, 5, 6, 7, last} }
+	r.Checkpoints = record.Checkpoints{Class: record.HostOnly, Fsync: true,
+		Eviction: &record.Eviction{Files: 32, Bytes: 224851300000, ResidentBefore: ptr(record.Int(61e9)), ResidentAfter: ptr(record.Int(0))}}
+	for i, name := range []string{"global_epoch1_step1", "global_epoch1_step2"} {
+		r.Checkpoints.Saves = append(r.Checkpoints.Saves, record.Checkpoint{Name: name, Epoch: 1, Step: record.Int(i + 1), Bytes: 112425650000,
+			Start: ptr(5.0), Seconds: ranks(30 + 3*float64(i)), WriteSeconds: ranks(25), StarvedSeconds: ranks(0)})
+		r.Checkpoints.Loads = append(r.Checkpoints.Loads, record.CheckpointLoad{Name: name, Epoch: 1, Step: record.Int(i + 1), Bytes: 112425650000,
+			Verified: i == 0, Seconds: ranks(20 + float64(i)/2), WaitedSeconds: ranks(0), DeviceBytes: ptr(record.Int(112425700000))})
+	}
+	return r
+}
+
+func TestCheckpointSummary(t *testing.T) {
+	var b bytes.Buffer
+	r := checkpointSample()
+	if err := Summary(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "checkpoints.txt", b.Bytes())
+	b.Reset()
+	if err := Plan(&b, r.Plan, PlanExtras{Workload: "llama3_8b", Digest: hexDigest("2"), Checkpoints: "/ckpt", Verification: "before", Cold: "epoch",
+		Warnings: []string{"checkpoint.fsync is false"}}); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "checkpointplan.txt", b.Bytes())
+	b.Reset()
+	r.Plan.CheckpointReads, r.Checkpoints.Loads, r.Checkpoints.Eviction, r.Metrics.Other = 0, nil, nil, nil
+	if err := Summary(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"written            nothing", "Checkpoints (H)"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("lacks %q:\n%s", want, b.String())
+		}
+	}
+	if strings.Contains(b.String(), "read back") || strings.Contains(b.String(), "AU  ") {
+		t.Errorf("shows what is not there:\n%s", b.String())
+	}
+}
+
 type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, os.ErrClosed }

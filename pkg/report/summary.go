@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -113,6 +112,10 @@ func folder(f *record.Folder) string {
 func (p *page) result(r *record.Record) {
 	m := &r.Metrics
 	p.title("Result")
+	if checkpointOnly(&r.Plan) {
+		p.checkpointResult(r)
+		return
+	}
 	verdict := "not judged"
 	if m.Met != nil && *m.Met {
 		verdict = p.paint(green, "met")
@@ -251,42 +254,12 @@ func (p *page) waits(other map[string]record.Figure) {
 	}
 }
 
-func (p *page) checkpoints(r *record.Record) {
-	saves := r.Checkpoints.Saves
-	if len(saves) == 0 {
-		return
-	}
-	durable := "not synced: the time may end before the bytes are safe"
-	if r.Checkpoints.Fsync {
-		durable = "synced to storage"
-	}
-	p.title("Checkpoints (H), " + durable)
-	var rows [][]string
-	for i, s := range saves {
-		if len(saves) > maxRows && i == maxRows/2 {
-			rows = append(rows, []string{"...", "", "", "", ""})
-		}
-		if len(saves) > maxRows && i >= maxRows/2 && i < len(saves)-maxRows/2 {
-			continue
-		}
-		slowest, rate := "-", "-"
-		if len(s.Seconds) > 0 {
-			longest := slices.Max(s.Seconds)
-			slowest = secondsText(longest)
-			if longest > 0 {
-				rate = rateText(float64(s.Bytes) / longest)
-			}
-		}
-		rows = append(rows, []string{clean(s.Name), bytesText(float64(s.Bytes)), strconv.Itoa(len(s.Seconds)), slowest, rate})
-	}
-	p.table(true, []string{"name", "size", "ranks", "slowest rank", "rate"}, rows)
-	if len(saves) > maxRows {
-		p.line("    %d checkpoints, the first and the last %d shown", len(saves), maxRows/2)
-	}
-}
-
 func (p *page) proof(r *record.Record) {
 	d, t := &r.Dataset, &r.Transcript
+	if checkpointOnly(&r.Plan) {
+		p.checkpointProof(r)
+		return
+	}
 	p.title("What was read")
 	kind := "taken as it is"
 	if d.Generated {
@@ -306,6 +279,10 @@ func (p *page) proof(r *record.Record) {
 	default:
 		p.row("", "", p.paint(red, "DIFFERS")+" from what the plan expects, "+clean(t.Expected))
 	}
+	p.identity(r)
+}
+
+func (p *page) identity(r *record.Record) {
 	p.row("", "workload digest", clean(r.Workload.Digest))
 	p.row("", "binary", clean(r.Tool.Binary))
 }
