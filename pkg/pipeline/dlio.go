@@ -163,9 +163,19 @@ func (r *run) dlioFiles(rec *record.Record, result *bench.Result) ([]record.File
 	return files, nil
 }
 
-// dlioSteps yields the steps of steps.parquet.
+// dlioSteps yields the steps of training, and then those of evaluation.
 func (r *run) dlioSteps(yield func(*report.DLIOStep) error) error {
-	f, err := os.Open(filepath.Join(r.Out, StepsName))
+	for _, name := range r.timesNames() {
+		if err := r.dlioStepsOf(name, yield); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// dlioStepsOf yields the steps of one file. In that of the evaluation, passes are counted instead of epochs.
+func (r *run) dlioStepsOf(name string, yield func(*report.DLIOStep) error) error {
+	f, err := os.Open(filepath.Join(r.Out, name))
 	if err != nil {
 		return err
 	}
@@ -181,8 +191,11 @@ func (r *run) dlioSteps(yield func(*report.DLIOStep) error) error {
 	defer steps.Close()
 	var d report.DLIOStep
 	return steps.Each(func(s *stats.Step) error {
-		d = report.DLIOStep{Epoch: int(s.Epoch), Block: int(s.Block), Rank: int(s.Rank), BlockStart: s.BlockStart, BlockEnd: s.BlockEnd,
-			Load: s.Load, Compute: s.Compute, Proc: s.Proc}
+		d = report.DLIOStep{Epoch: int(s.Epoch), Block: int(s.Block), Rank: int(s.Rank), Eval: name == EvalStepsName,
+			BlockStart: s.BlockStart, BlockEnd: s.BlockEnd, Load: s.Load, Compute: s.Compute, Proc: s.Proc}
+		if e := r.plan.Evaluation; d.Eval && e != nil {
+			d.Epoch = e.AfterEpoch + (d.Epoch-1)*e.EpochsBetween
+		}
 		return yield(&d)
 	})
 }

@@ -43,7 +43,7 @@ func DataFolder(w *workload.Workload) string {
 
 // DLIO does what DLIO's program does with a workload: it generates the data set where workflow.generate_data asks for it, then trains or
 // writes checkpoints where workflow.train or workflow.checkpoint ask for it, and leaves DLIO's files in the folder of results, with our
-// record beside them. The record is nil where nothing but data was asked for. As in DLIO, figures below the thresholds of the
+// record beside them. Without dataset.keep_files the data set is removed after training. The record is nil where nothing but data was asked for. As in DLIO, figures below the thresholds of the
 // workload are no error: the record and summary.json tell of them.
 func DLIO(ctx context.Context, o DLIOOptions) (*record.Record, error) {
 	w := o.Workload.Workload
@@ -64,9 +64,6 @@ func DLIO(ctx context.Context, o DLIOOptions) (*record.Record, error) {
 			return nil, err
 		}
 	}
-	if !w.Dataset.KeepFiles {
-		o.stage("dataset.keep_files is false: the data set stays all the same, in %s; remove it yourself", data)
-	}
 	if !f.Train && !f.Checkpoint {
 		return nil, o.generatedOnly()
 	}
@@ -79,9 +76,16 @@ func DLIO(ctx context.Context, o DLIOOptions) (*record.Record, error) {
 		Tool: o.Tool, DLIO: o.Config, Notify: o.Notify})
 	if rec != nil && errors.Is(err, ErrThreshold) {
 		o.stage("%v; as in DLIO, that is no failure", err)
-		return rec, nil
+		err = nil
 	}
-	return rec, err
+	if err != nil || w.Dataset.KeepFiles || !f.Train {
+		return rec, err
+	}
+	if err := RemoveData(ctx, data, o.Manifest); err != nil {
+		return rec, err
+	}
+	o.stage("removed the data set, as dataset.keep_files asks")
+	return rec, nil
 }
 
 // generate makes the data set, and waits as long as the workload asks until it is to be read.

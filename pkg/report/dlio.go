@@ -70,7 +70,9 @@ func DLIO(run DLIORun, create func(name string) (io.WriteCloser, error)) error {
 	r := &dlioRun{DLIORun: run, w: w}
 	p := &run.Record.Plan
 	r.steps = int64(p.StepsPerEpoch)
-	r.evalSteps = int64(w.Dataset.NumFilesEval) * int64(w.Dataset.NumSamplesPerFile) / (int64(w.Reader.BatchSizeEval) * int64(max(p.Accelerators, 1)))
+	if e := p.Evaluation; e != nil {
+		r.evalSteps = int64(e.Steps)
+	}
 	if r.LogName == "" {
 		r.LogName = DLIOLogName
 	}

@@ -61,6 +61,9 @@ func dlioCase(t *testing.T, yaml []byte, ranks int, set ...string) DLIORun {
 	if f.Train {
 		d := &w.Workload.Dataset
 		rec.Plan.Epochs = w.Workload.Train.Epochs
+		if f.Evaluation {
+			rec.Plan.Evaluation = &record.PlanEvaluation{Steps: 2}
+		}
 		rec.Plan.StepsPerEpoch = record.Int(d.NumFilesTrain * d.NumSamplesPerFile / w.Workload.Reader.BatchSize / ranks)
 		for e := range rec.Plan.Epochs {
 			rec.Metrics.Epochs = append(rec.Metrics.Epochs, record.EpochMetrics{Epoch: e + 1})
