@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync"
 )
 
@@ -13,7 +12,6 @@ import (
 // compression or a largest shape is asked for, which libhdf5 writes.
 type hdf5 struct {
 	datasets int
-	chunked  *h5Chunked // nil for contiguous
 	readers  *sync.Pool
 }
 
@@ -69,25 +67,7 @@ func newHDF5(s Spec) (Format, error) {
 	if len(c.chunk) == 0 && len(c.maxShape) == 0 && c.level < 0 {
 		return f, nil
 	}
-	if !h5Library {
-		return nil, fmt.Errorf("%s needs libhdf5, and %s; without it data are contiguous", strings.Join(c.keys(), ", "), h5Tag)
-	}
-	f.chunked = c
-	return f, nil
-}
-
-// keys names the options that make data sets chunked.
-func (c *h5Chunked) keys() (keys []string) {
-	if c.level >= 0 {
-		keys = append(keys, "dataset.compression")
-	}
-	if len(c.chunk) > 0 {
-		keys = append(keys, "dataset.hdf5.chunk_dims")
-	}
-	if len(c.maxShape) > 0 {
-		keys = append(keys, "dataset.hdf5.max_shape")
-	}
-	return keys
+	return newH5Chunks(f, c)
 }
 
 func (hdf5) Name() string { return "hdf5" }
@@ -120,18 +100,11 @@ func (f hdf5) Size(l Layout) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if f.chunked != nil {
-		return f.sizeChunked(l, shape)
-	}
 	return f.plan(l, shape).size, nil
 }
 
-// AskedBytes is the metadata of our own files, in pages, and the rows. Of chunked data sets it is a guess: a file's bytes for each of
-// its samples, although a chunk is read as a whole.
-func (f hdf5) AskedBytes(sampleBytes int64, samples int, size int64) int64 {
-	if f.chunked != nil {
-		return size / int64(max(samples, 1))
-	}
+// AskedBytes is the metadata of our own files, in pages, and the rows.
+func (f hdf5) AskedBytes(sampleBytes int64, _ int, size int64) int64 {
 	_, group := h5GroupHeaderBytes(f.datasets)
 	used := h5Superblock + group + int64(f.datasets)*h5HeaderBytes(0, h5DatasetHeader)
 	return min(size, (used+h5PageSize-1)/h5PageSize*h5PageSize) + sampleBytes
@@ -141,9 +114,6 @@ func (f hdf5) Write(w io.Writer, l Layout, c Content, buf []byte) error {
 	shape, err := f.shape(l)
 	if err != nil {
 		return err
-	}
-	if f.chunked != nil {
-		return f.writeChunked(w, l, shape, c, buf)
 	}
 	p := f.plan(l, shape)
 	out := writer{w: w, buf: buffer(buf)}
@@ -171,7 +141,7 @@ func (f hdf5) ReadSample(file io.ReaderAt, size int64, k int, buf []byte) (Sampl
 		if !h5Library {
 			return Sample{}, fmt.Errorf("%w; %s", err, h5Tag)
 		}
-		return f.readLibrary(file, size, k, buf)
+		return f.readLibrary(r, k, err)
 	}
 	return s, err
 }

@@ -1,22 +1,33 @@
-//go:build !hdf5
+//go:build !hdf5 || !cgo
 
 package format
 
 import (
-	"errors"
-	"io"
+	"fmt"
+	"strings"
 )
 
 // h5Library says whether this build has libhdf5.
 const h5Library = false
 
-// errH5Library cannot be met: newHDF5 and ReadSample turn to libhdf5 only in a build that has it.
-var errH5Library = errors.New("hdf5: " + h5Tag)
-
-func (hdf5) sizeChunked(Layout, []int) (int64, error) { return 0, errH5Library }
-
-func (hdf5) writeChunked(io.Writer, Layout, []int, Content, []byte) error { return errH5Library }
-
-func (hdf5) readLibrary(io.ReaderAt, int64, int, []byte) (Sample, error) {
-	return Sample{}, errH5Library
+// newH5Chunks refuses what only libhdf5 writes.
+func newH5Chunks(_ hdf5, c *h5Chunked) (Format, error) {
+	return nil, fmt.Errorf("%s needs libhdf5, and %s; without it data are contiguous", strings.Join(c.keys(), ", "), h5Tag)
 }
+
+// keys names the options that make data sets chunked.
+func (c *h5Chunked) keys() (keys []string) {
+	if c.level >= 0 {
+		keys = append(keys, "dataset.compression")
+	}
+	if len(c.chunk) > 0 {
+		keys = append(keys, "dataset.hdf5.chunk_dims")
+	}
+	if len(c.maxShape) > 0 {
+		keys = append(keys, "dataset.hdf5.max_shape")
+	}
+	return keys
+}
+
+// readLibrary is never asked: ReadSample turns to libhdf5 only in a build that has it.
+func (hdf5) readLibrary(_ *h5Reader, _ int, problem error) (Sample, error) { return Sample{}, problem }

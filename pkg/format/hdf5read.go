@@ -30,6 +30,8 @@ type h5Reader struct {
 	spare  []byte   // a structure inside part
 	sets   []uint64 // addresses of the headers of records_0, records_1, ...
 	single uint64   // address of the header of "records"
+	plain  bool     // "records" is what is read
+	found  any      // of a build with libhdf5: what that needs to read
 	beyond bool     // the error at hand is about something that is sound, and that only libhdf5 reads
 }
 
@@ -154,7 +156,7 @@ func (r *h5Reader) root(datasets int) error {
 	if err != nil {
 		return err
 	}
-	r.single = h5Undefined
+	r.single, r.plain = h5Undefined, false
 	r.sets = r.sets[:0]
 	for range datasets {
 		r.sets = append(r.sets, h5Undefined)
@@ -176,7 +178,7 @@ func (r *h5Reader) root(datasets int) error {
 		return err
 	}
 	if datasets == 1 && r.sets[0] == h5Undefined {
-		r.sets[0] = r.single // DLIO up to 2.0 wrote one data set, "records"
+		r.sets[0], r.plain = r.single, r.single != h5Undefined // DLIO up to 2.0 wrote one data set, "records"
 	}
 	for i, address := range r.sets {
 		if address == h5Undefined {
@@ -307,14 +309,19 @@ func (r *h5Reader) rows(i, k int, d *h5Object) (int64, error) {
 	case total > 0 && (d.address > uint64(r.size) || uint64(total) > uint64(r.size)-d.address):
 		return 0, r.problem(r.size, "records_%d has %d bytes at byte %d, beyond the end of the file", i, total, d.address)
 	}
-	for at, end := int64(d.address)+int64(k)*n, int64(d.address)+int64(k+1)*n; at < end; {
+	return n, r.rowAt(int64(d.address)+int64(k)*n, n)
+}
+
+// rowAt reads n bytes of elements at byte at, in pieces that end at multiples of the buffer's length.
+func (r *h5Reader) rowAt(at, n int64) error {
+	for end := at + n; at < end; {
 		piece := r.buf[:min(end-at, int64(len(r.buf))-at%int64(len(r.buf)))]
 		if err := r.read(piece, at); err != nil {
-			return 0, err
+			return err
 		}
 		at += int64(len(piece))
 	}
-	return n, nil
+	return nil
 }
 
 func h5Class(class byte) string {

@@ -50,7 +50,7 @@ func (r *h5Reader) object(at int64, o *h5Object) error {
 
 // h5More is a list of the parts of an object header that are still to be read.
 type h5More struct {
-	parts [16]struct{ at, n int64 }
+	parts [64]struct{ at, n int64 }
 	n     int
 }
 

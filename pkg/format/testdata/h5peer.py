@@ -58,11 +58,18 @@ def dlio(path, x, k, **how):
 
 
 def sizes():
-    """Prints what DLIO's files of each [shape, element type, data sets] on standard input measure."""
-    for shape, name, k in json.load(sys.stdin):
+    """Prints what DLIO's files of each [shape, element type, data sets, how they are stored] on standard input measure."""
+    for shape, name, k, *how in json.load(sys.stdin):
         path = os.path.join(sys.argv[2], "size.hdf5")
-        dlio(path, np.zeros(shape, name), k)
+        dlio(path, np.zeros(shape, name), k, **{key: tuple(v) for h in how for key, v in h.items()})
         print(os.path.getsize(path))
+
+
+def chunks():
+    """Prints the chunk that h5py chooses for each [shape, bytes of an element] on standard input."""
+    from h5py._hl.filters import guess_chunk
+    for shape, element in json.load(sys.stdin):
+        print("[" + " ".join(map(str, guess_chunk(tuple(shape), None, element))) + "]")
 
 
 def write(folder):
@@ -142,4 +149,4 @@ if __name__ == "__main__":
     what, *args = sys.argv[1:]
     if what == "check":
         sys.exit(1 if check(*args) else 0)
-    {"sizes": lambda _: sizes(), "write": write}[what](*args)
+    {"chunks": chunks, "sizes": lambda _: sizes(), "write": write}[what](*args)

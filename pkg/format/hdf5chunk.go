@@ -1,0 +1,375 @@
+//go:build hdf5 && cgo
+
+package format
+
+/*
+#include <stdlib.h>
+#include "hdf5lib.h"
+*/
+import "C"
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"unsafe"
+
+	"github.com/klauspost/compress/zlib"
+)
+
+// h5MaxChunks bounds the chunks of a file: where each of them lies is kept in memory while the file is written.
+const h5MaxChunks = 1 << 24
+
+// h5Chunks is hdf5 with data sets in chunks. libhdf5 lays out the file; the bytes of the chunks are ours.
+type h5Chunks struct {
+	hdf5
+	how h5Chunked
+}
+
+// h5Gzip is h5Chunks with compressed chunks, so that a file's size follows from its content.
+type h5Gzip struct{ h5Chunks }
+
+func newH5Chunks(f hdf5, c *h5Chunked) (Format, error) {
+	if c.level >= 0 {
+		return h5Gzip{h5Chunks{f, *c}}, nil
+	}
+	return h5Chunks{f, *c}, nil
+}
+
+// AskedBytes is a guess: a file's bytes for each of its samples, although a chunk is read as a whole.
+func (f h5Chunks) AskedBytes(_ int64, samples int, size int64) int64 {
+	return size / int64(max(samples, 1))
+}
+
+// h5Grid is the chunks of one data set.
+type h5Grid struct {
+	shape, chunk, max []int
+	across            []int64 // chunks in each dimension
+	chunks            int64
+	element           int64
+	bytes             int64 // of one chunk
+	part              int64 // of the payload: one data set
+}
+
+// grid cuts the data sets of layout l into chunks.
+func (f h5Chunks) grid(l Layout) (*h5Grid, error) {
+	shape, err := f.shape(l)
+	if err != nil {
+		return nil, err
+	}
+	g := &h5Grid{shape: shape, chunk: f.how.chunk, max: shape, chunks: 1, element: int64(l.DType.Size), part: l.PayloadBytes() / int64(f.datasets)}
+	if len(f.how.maxShape) > 0 {
+		g.max = append(shape[:1:1], f.how.maxShape...)
+	}
+	if len(g.chunk) == 0 {
+		g.chunk = h5GuessChunk(shape, l.DType.Size)
+	}
+	if len(g.max) != len(shape) || len(g.chunk) != len(shape) {
+		return nil, fmt.Errorf("hdf5: data sets of shape %v have %d dimensions; dataset.hdf5.max_shape has one less, dataset.hdf5.chunk_dims as many: "+
+			"they have %d and %d", shape, len(shape), len(g.max)-1, len(g.chunk))
+	}
+	g.bytes = g.element
+	for i, d := range shape {
+		if g.max[i] < d || g.chunk[i] > g.max[i] {
+			return nil, fmt.Errorf("hdf5: data sets of shape %v: neither the shape nor a chunk %v may exceed the largest shape %v", shape, g.chunk, g.max)
+		}
+		g.across = append(g.across, int64((d-1)/g.chunk[i]+1))
+		g.chunks = mul(g.chunks, g.across[i])
+		g.bytes = mul(g.bytes, int64(g.chunk[i]))
+	}
+	switch {
+	case g.bytes > math.MaxUint32:
+		return nil, fmt.Errorf("hdf5: a chunk %v of %s has %d bytes; HDF5 takes less than 4 GiB", g.chunk, l.DType.Name, g.bytes)
+	case mul(g.chunks, int64(f.datasets)) > h5MaxChunks:
+		return nil, fmt.Errorf("hdf5: chunks of %v make %d of each of %d data sets; at most %d in a file", g.chunk, g.chunks, f.datasets, h5MaxChunks)
+	}
+	return g, nil
+}
+
+// h5GuessChunk chooses a chunk as h5py does: halving one dimension after the other until the bytes are near a target that grows
+// slowly with the data set. The target is rounded, so that the last bit of a logarithm does not matter.
+func h5GuessChunk(shape []int, element int) []int {
+	const base, least, most = 16 << 10, 8 << 10, 1 << 20
+	chunk := slices.Clone(shape)
+	bytes := func() int64 {
+		n := int64(element)
+		for _, c := range chunk {
+			n = mul(n, int64(c))
+		}
+		return n
+	}
+	target := int64(math.Round(base * math.Exp2(math.Log10(float64(bytes())/(1<<20)))))
+	target = max(least, min(target, most))
+	for i := 0; ; i++ {
+		n := bytes()
+		if n < most && (n < target || 2*(n-target) < target) || n == int64(element) {
+			return chunk
+		}
+		chunk[i%len(chunk)] = (chunk[i%len(chunk)] + 1) / 2
+	}
+}
+
+// each hands the elements of chunk k to emit, in order: n bytes of the payload at off, or n bytes of zeros where off is -1, outside
+// the shape.
+func (g *h5Grid) each(k int64, emit func(off, n int64) error) error {
+	set, rest := k/g.chunks, k%g.chunks
+	start := make([]int64, len(g.shape))
+	for i := len(g.shape) - 1; i >= 0; i-- {
+		start[i] = rest % g.across[i] * int64(g.chunk[i])
+		rest /= g.across[i]
+	}
+	return g.walk(start, 0, set*g.part, g.part, g.bytes, emit)
+}
+
+// walk goes through dimension i of a chunk: whole bytes of the payload at base are the index space from there on, and size those
+// of the chunk.
+func (g *h5Grid) walk(start []int64, i int, base, whole, size int64, emit func(off, n int64) error) error {
+	whole /= int64(g.shape[i]) // of one step in this dimension
+	size /= int64(g.chunk[i])
+	in := min(int64(g.chunk[i]), int64(g.shape[i])-start[i])
+	at := base + start[i]*whole
+	if slices.Equal(g.shape[i+1:], g.chunk[i+1:]) { // the dimensions after this one are covered: one run
+		if err := emit(at, in*whole); err != nil {
+			return err
+		}
+	} else {
+		for j := range in {
+			if err := g.walk(start, i+1, at+j*whole, whole, size, emit); err != nil {
+				return err
+			}
+		}
+	}
+	if pad := (int64(g.chunk[i]) - in) * size; pad > 0 {
+		return emit(-1, pad)
+	}
+	return nil
+}
+
+// layout lets libhdf5 place chunks of the given sizes.
+func (f h5Chunks) layout(g *h5Grid, d DType, sizes []uint64) (*C.h5lib_image, error) {
+	p := C.h5lib_plan{datasets: C.int(f.datasets), rank: C.int(len(g.shape)), level: C.int(f.how.level)}
+	for i := range g.shape {
+		p.dims[i], p.max[i], p.chunk[i] = C.uint64_t(g.shape[i]), C.uint64_t(g.max[i]), C.uint64_t(g.chunk[i])
+	}
+	encoded := append([]byte{h5MsgDatatype, 0}, h5Datatype(d)...) // as H5Tencode: what it is, version
+	for i, b := range encoded {
+		p._type[i] = C.uchar(b)
+	}
+	p.type_n = C.int(len(encoded))
+	var problem [C.H5LIB_TEXT]C.char
+	image := C.h5lib_layout(&p, (*C.uint64_t)(&sizes[0]), C.uint64_t(len(sizes)), &problem[0])
+	if image == nil {
+		return nil, fmt.Errorf("hdf5: data sets of shape %v in chunks %v: libhdf5: %s", g.shape, g.chunk, C.GoString(&problem[0]))
+	}
+	return image, nil
+}
+
+// equal returns the sizes of chunks that are all alike.
+func (f h5Chunks) equal(g *h5Grid, size int64) []uint64 {
+	return slices.Repeat([]uint64{uint64(size)}, int(g.chunks)*f.datasets)
+}
+
+// sized returns the size of a file with chunks of the given sizes.
+func (f h5Chunks) sized(g *h5Grid, d DType, sizes []uint64) (int64, error) {
+	image, err := f.layout(g, d, sizes)
+	if err != nil {
+		return 0, err
+	}
+	defer C.h5lib_free(image)
+	return int64(C.h5lib_size(image)), nil
+}
+
+func (f h5Chunks) Size(l Layout) (int64, error) {
+	g, err := f.grid(l)
+	if err != nil {
+		return 0, err
+	}
+	return f.sized(g, l.DType, f.equal(g, g.bytes))
+}
+
+func (f h5Chunks) Write(w io.Writer, l Layout, c Content, buf []byte) error {
+	g, err := f.grid(l)
+	if err != nil {
+		return err
+	}
+	out := writer{w: w, buf: buffer(buf)}
+	return f.stream(&out, g, l.DType, f.equal(g, g.bytes), func(k int64) error {
+		return g.each(k, func(off, n int64) error {
+			if off < 0 {
+				return out.zeros(n)
+			}
+			return out.content(shifted{c, off}, n)
+		})
+	})
+}
+
+// shifted is a content from an offset on.
+type shifted struct {
+	Content
+	by int64
+}
+
+func (s shifted) Fill(dst []byte, off int64) { s.Content.Fill(dst, s.by+off) }
+
+// stream writes the file from front to back: what libhdf5 laid out, and between it the chunks.
+func (f h5Chunks) stream(out *writer, g *h5Grid, d DType, sizes []uint64, chunk func(k int64) error) error {
+	image, err := f.layout(g, d, sizes)
+	if err != nil {
+		return err
+	}
+	defer C.h5lib_free(image)
+	addresses := unsafe.Slice((*uint64)(C.h5lib_addresses(image)), len(sizes))
+	order := make([]int32, len(sizes))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(addresses[a], addresses[b]) })
+	at := uint64(0)
+	metadata := func(to uint64) error {
+		for at < to {
+			free, err := out.space(int64(to - at))
+			if err != nil {
+				return err
+			}
+			C.h5lib_copy(image, C.uint64_t(at), C.uint64_t(len(free)), (*C.uchar)(&free[0]))
+			at += uint64(len(free))
+		}
+		return nil
+	}
+	for _, k := range order {
+		if err := metadata(addresses[k]); err != nil {
+			return err
+		}
+		if err := chunk(int64(k)); err != nil {
+			return err
+		}
+		at += sizes[k]
+	}
+	if err := metadata(uint64(C.h5lib_size(image))); err != nil {
+		return err
+	}
+	return out.flush()
+}
+
+// Size is an upper bound: that of chunks that grow as much as compression can make them.
+func (f h5Gzip) Size(l Layout) (int64, error) {
+	g, err := f.grid(l)
+	if err != nil {
+		return 0, err
+	}
+	n, err := f.sized(g, l.DType, f.equal(g, h5GzipBound(g.bytes)))
+	return n + 2*h5Block, err // small chunks may leave gaps where larger ones do not
+}
+
+// h5GzipBound is more than any compressed chunk of n bytes: stored blocks of 64 KiB with 5 bytes each, and what is around them.
+func h5GzipBound(n int64) int64 { return n + n>>10 + 64 }
+
+// Measure compresses every chunk, and lays out the file.
+func (f h5Gzip) Measure(l Layout, c Content, buf []byte) (int64, error) {
+	g, err := f.grid(l)
+	if err != nil {
+		return 0, err
+	}
+	sizes, err := f.sizes(g, c, buffer(buf))
+	if err != nil {
+		return 0, err
+	}
+	return f.sized(g, l.DType, sizes)
+}
+
+// Write compresses every chunk twice: first to know where the next one lies, then to write it. So memory is bounded by the buffer.
+func (f h5Gzip) Write(w io.Writer, l Layout, c Content, buf []byte) error {
+	g, err := f.grid(l)
+	if err != nil {
+		return err
+	}
+	buf = buffer(buf)
+	sizes, err := f.sizes(g, c, buf)
+	if err != nil {
+		return err
+	}
+	half := len(buf) / 2
+	out := writer{w: w, buf: buf[:half]}
+	packer, err := newH5Packer(f.how.level, buf[half:])
+	if err != nil {
+		return err
+	}
+	return f.stream(&out, g, l.DType, sizes, func(k int64) error { return packer.pack(g, c, k, writerOf{&out}) })
+}
+
+// sizes returns the bytes of every chunk when compressed.
+func (f h5Gzip) sizes(g *h5Grid, c Content, buf []byte) ([]uint64, error) {
+	packer, err := newH5Packer(f.how.level, buf)
+	if err != nil {
+		return nil, err
+	}
+	sizes := make([]uint64, g.chunks*int64(f.datasets))
+	for k := range sizes {
+		var n counter
+		if err := packer.pack(g, c, int64(k), &n); err != nil {
+			return nil, err
+		}
+		if int64(n) > h5GzipBound(g.bytes) {
+			return nil, fmt.Errorf("hdf5: a chunk of %d bytes has %d when compressed, more than the bound %d", g.bytes, n, h5GzipBound(g.bytes))
+		}
+		sizes[k] = uint64(n)
+	}
+	return sizes, nil
+}
+
+// counter counts what is written.
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
+}
+
+// writerOf is a writer as io.Writer.
+type writerOf struct{ w *writer }
+
+func (w writerOf) Write(p []byte) (int, error) {
+	if err := w.w.write(p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// h5Packer compresses chunks. The encoder is klauspost/compress's, whose version go.mod pins and golden values hold.
+type h5Packer struct {
+	z   *zlib.Writer
+	buf []byte
+}
+
+func newH5Packer(level int, buf []byte) (*h5Packer, error) {
+	z, err := zlib.NewWriterLevel(nil, level)
+	if err != nil {
+		return nil, fmt.Errorf("hdf5: %w", err)
+	}
+	return &h5Packer{z, buf}, nil
+}
+
+func (p *h5Packer) pack(g *h5Grid, c Content, k int64, to io.Writer) error {
+	p.z.Reset(to)
+	if err := g.each(k, func(off, n int64) error {
+		for n > 0 {
+			piece := p.buf[:min(n, int64(len(p.buf)))]
+			if off < 0 {
+				clear(piece)
+			} else {
+				c.Fill(piece, off)
+				off += int64(len(piece))
+			}
+			n -= int64(len(piece))
+			if _, err := p.z.Write(piece); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return p.z.Close()
+}
