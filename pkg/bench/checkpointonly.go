@@ -113,7 +113,11 @@ func planCheckpointOnly(w *workload.Workload) (*Plan, error) {
 	var memory int64
 	for rank := range r {
 		memory += goroutineBytes
-		if model.Writes(rank) {
+		switch {
+		case !model.Writes(rank):
+		case reads > 0:
+			memory += model.LoadMemoryBytes()
+		default:
 			memory += model.MemoryBytes()
 		}
 	}

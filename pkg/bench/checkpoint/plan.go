@@ -209,7 +209,10 @@ func (p *Plan) PayloadPerCheckpoint() int64 { return p.payload }
 // write it, and under ZeRO 2 counts the copies of the model that are not written.
 func (p *Plan) DLIOBytes() int64 { return p.dlio }
 
-// MemoryBytes is the buffer memory of one save, or of one load.
+// LoadMemoryBytes is the buffer memory of one load.
+func (p *Plan) LoadMemoryBytes() int64 { return p.MemoryBytes() + pieceSize }
+
+// MemoryBytes is the buffer memory of one save.
 func (p *Plan) MemoryBytes() int64 {
 	var largest int64
 	for _, s := range p.shares {

@@ -34,8 +34,7 @@ type RankLoad struct {
 	Duration time.Duration
 }
 
-// Reader reads checkpoints back. It is safe for concurrent use by several ranks; each load in progress holds Plan.MemoryBytes, and
-// one buffer more where it compares.
+// Reader reads checkpoints back. It is safe for concurrent use by several ranks; each load in progress holds Plan.LoadMemoryBytes.
 type Reader struct {
 	plan    *Plan
 	st      Opener
