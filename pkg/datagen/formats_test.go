@@ -16,6 +16,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/format"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/store"
+	"github.com/benchpin/benchpin/pkg/workload"
 )
 
 // containers are small data sets in every container, and with every kind of option: what stands in dataset beside the numbers of files.
@@ -46,7 +47,9 @@ func containers() map[string][]string {
 
 // everyContainer runs a test for each of containers, with 12 training files and 5 for validation, both in subfolders.
 func everyContainer(t *testing.T, test func(t *testing.T, r Recipe)) {
-	for name, dataset := range containers() {
+	all := containers()
+	maps.Copy(all, libraryContainers())
+	for name, dataset := range all {
 		t.Run(name, func(t *testing.T) {
 			test(t, recipe(t, 1, append(dataset, "num_files_train: 12", "num_files_eval: 5", "num_subfolders_train: 3", "num_subfolders_eval: 2")...))
 		})
@@ -370,4 +373,39 @@ func TestSortedEntries(t *testing.T) {
 			break // may be left early
 		}
 	})
+}
+
+// TestReadyWorkloads: every workload that comes with the program describes a data set that can be made, of the size that its mean says.
+func TestReadyWorkloads(t *testing.T) {
+	names, err := workload.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, name := range names {
+		src, err := workload.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := workload.Load(src, workload.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := FromWorkload(w.Workload)
+		if err != nil {
+			t.Errorf("%s: %v", src.Name, err)
+			continue
+		}
+		d := w.Workload.Dataset
+		if again, err := ParseRecipe(r.JSON()); err != nil || again.Entries() != r.Entries() {
+			t.Errorf("%s: read again: %v", src.Name, err)
+		}
+		if f := r.File(r.Files() - 1); f.Size < 1 || r.TrainFiles() < d.NumFilesTrain {
+			t.Errorf("%s: %d files, the last is %+v", src.Name, r.Files(), f)
+		}
+		seen++
+	}
+	if seen < 30 {
+		t.Errorf("%d workloads were looked at", seen)
+	}
 }
