@@ -52,7 +52,7 @@ func realTypes() []string {
 
 // specimens has every container at least once. A new container is one line here.
 func specimens() []specimen {
-	return []specimen{
+	return append([]specimen{
 		{spec: Spec{Name: "csv"}, dtypes: realTypes(), whole: true, unsaid: true, loose: true},
 		{spec: Spec{Name: "csv", Compression: "gzip"}, dtypes: realTypes(), whole: true, unsaid: true},
 		{spec: Spec{Name: "csv", Compression: "zip"}, dtypes: realTypes(), whole: true, unsaid: true},
@@ -64,10 +64,12 @@ func specimens() []specimen {
 		{spec: Spec{Name: "mmap_indexed_binary"}},
 		{spec: Spec{Name: "npy"}, whole: true},
 		{spec: Spec{Name: "npz"}, whole: true},
+		{spec: Spec{Name: "npz", Compression: "zip"}, whole: true},
 		{spec: Spec{Name: "png"}, fit: onePicture, dtypes: []string{"uint8"}, whole: true},
 		{spec: Spec{Name: "png", Sizing: sizingEncoded}, fit: shownPicture, dtypes: []string{"uint8"}, whole: true},
+		{spec: Spec{Name: "synthetic"}, unsaid: true, idle: true},
 		{spec: Spec{Name: "tfrecord"}},
-	}
+	}, librarySpecimens()...)
 }
 
 func (s specimen) String() string {

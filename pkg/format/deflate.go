@@ -107,14 +107,20 @@ func (d *deflater) put(v uint64, n uint) error {
 	return d.out.write(p[:whole])
 }
 
-// repetition returns how many bytes from i on equal the one before it, 3 to 258, or 0.
+// leastRepetition is the shortest match that is made. Where there are short ones often, their bytes have short codes.
+const leastRepetition = 16
+
+// repetition returns how many bytes from i on equal the one before it, leastRepetition to 258, or 0.
 func repetition(p []byte, i int) int {
-	if i == 0 || i+2 >= len(p) || p[i] != p[i-1] || p[i+1] != p[i] || p[i+2] != p[i] {
+	if i == 0 || i+leastRepetition > len(p) || p[i] != p[i-1] || p[i+1] != p[i] {
 		return 0
 	}
-	n := 3
+	n := 2
 	for n < 258 && i+n < len(p) && p[i+n] == p[i] {
 		n++
+	}
+	if n < leastRepetition {
+		return 0
 	}
 	return n
 }

@@ -16,6 +16,20 @@ import (
 // 0xffffffff and version 45): DLIO's direct-I/O reader finds the arrays by those fields.
 type npz struct{ readers *sync.Pool }
 
+// newZIP makes npz, or with dataset.compression zip the deflated form of it.
+func newZIP(s Spec) (Format, error) {
+	if err := s.only("compression"); err != nil {
+		return nil, err
+	}
+	switch f := newNPZ().(npz); s.Compression {
+	case "":
+		return f, nil
+	case "zip":
+		return deflatedNPZ{f, &sync.Pool{New: func() any { return newDeflater() }}}, nil
+	}
+	return nil, fmt.Errorf("dataset.compression is %q; npz files are stored (none) or deflated (zip)", s.Compression)
+}
+
 func newNPZ() Format {
 	return npz{&sync.Pool{New: func() any { return &zipReader{reader: reader{format: "npz"}} }}}
 }

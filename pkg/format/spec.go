@@ -103,8 +103,9 @@ func containers() []container {
 		{"jpeg", newJPEG},
 		{"mmap_indexed_binary", plain(newMappedIndexed)},
 		{"npy", plain(newNPY)},
-		{"npz", plain(newNPZ)},
+		{"npz", newZIP},
 		{"png", newPNG},
+		{"synthetic", plain(newSynthetic)},
 		{"tfrecord", plain(newTFRecord)},
 	}
 }
