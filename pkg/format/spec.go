@@ -104,6 +104,7 @@ func containers() []container {
 		{"mmap_indexed_binary", plain(newMappedIndexed)},
 		{"npy", plain(newNPY)},
 		{"npz", newZIP},
+		{"parquet", newParquet},
 		{"png", newPNG},
 		{"synthetic", plain(newSynthetic)},
 		{"tfrecord", plain(newTFRecord)},
