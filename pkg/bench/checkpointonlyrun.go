@@ -22,6 +22,9 @@ type Saved interface {
 	Resident(name string) (bytes int64, err error)
 }
 
+// ErrCheckpoint is wrapped by the error of a run that read back a checkpoint which is not what was written.
+var ErrCheckpoint = checkpoint.ErrDiffers
+
 // load is one checkpoint read back: what each rank read, and how many have.
 type load struct {
 	ranks  []checkpoint.RankLoad

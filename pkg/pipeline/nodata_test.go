@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/benchpin/benchpin/pkg/attest"
-	"github.com/benchpin/benchpin/pkg/bench/checkpoint"
+	"github.com/benchpin/benchpin/pkg/bench"
 	"github.com/benchpin/benchpin/pkg/environment"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/record"
@@ -110,7 +110,7 @@ func TestCheckpointsGoTheWholeWay(t *testing.T) {
 	flip(t, path, b, 8*1000)
 	rec, err := Run(context.Background(), RunOptions{Workload: checkpoints(t, "checkpoint.num_checkpoints_write=0"), Checkpoints: l.Checkpoints(),
 		Out: filepath.Join(t.TempDir(), "run"), Tool: r.Tool})
-	if !errors.Is(err, checkpoint.ErrDiffers) || !strings.Contains(err.Error(), filepath.Base(path)) {
+	if !errors.Is(err, bench.ErrCheckpoint) || !strings.Contains(err.Error(), filepath.Base(path)) {
 		t.Errorf("a changed checkpoint: found %v", err)
 	}
 	if rec == nil || rec.Status != record.StatusIncomplete || rec.Reason == "" || len(rec.Checkpoints.Loads) != 1 {
