@@ -142,18 +142,21 @@ func (r *reading) streamBytes(s share) (int64, error) {
 	for i := range s.order.Files() {
 		equal = equal && s.ds.Size(int(i)) == s.ds.Size(0)
 	}
-	reads, ranks := s.order.ReadAhead(s.steps*int64(s.batch)), int64(s.order.Config().Accelerators)
-	if equal {
-		return int64(len(s.epochs)) * ranks * reads * record(0), nil
+	ranks := s.order.Config().Accelerators
+	var total, reads int64
+	for rank := range ranks {
+		reads += s.order.ReadAhead(rank, s.steps*int64(s.batch))
 	}
-	var total int64
+	if equal {
+		return int64(len(s.epochs)) * reads * record(0), nil
+	}
 	for _, e := range s.epochs {
 		o, err := s.order.Epoch(e)
 		if err != nil {
 			return 0, fmt.Errorf("%w: %w", ErrImpossible, err)
 		}
-		for rank := range int(ranks) {
-			for i := range reads {
+		for rank := range ranks {
+			for i := range s.order.ReadAhead(rank, s.steps*int64(s.batch)) {
 				_, file, _, _ := o.Read(rank, i)
 				total += record(file)
 			}

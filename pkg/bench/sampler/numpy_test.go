@@ -169,3 +169,79 @@ func take(t *testing.T, out *[]byte, n int64) []uint32 {
 	*out = (*out)[4*n:]
 	return words
 }
+
+// The script runs the shuffle buffer as the package documents it, with the raw words of numpy's generator, and shuffles the list of files for
+// evaluation after one for training.
+const bufferScript = `
+import sys, json, numpy as np
+c = json.load(sys.stdin)
+N, M, seed = c["reads"], c["buffer"], c["seed"]
+rs = np.random.RandomState(seed)
+def interval(m):
+    if m == 0: return 0
+    mask = (1 << m.bit_length()) - 1
+    while True:
+        v = int(rs.randint(0, 1 << 32, dtype=np.uint32)) & mask
+        if v <= m: return v
+held = list(range(min(M, N)))
+nxt = len(held)
+out = []
+for _ in range(N):
+    at = interval(len(held) - 1)
+    out.append(held[at])
+    if nxt < N:
+        held[at] = nxt; nxt += 1
+    else:
+        held[at] = held[-1]; held.pop()
+rs = np.random.RandomState(seed)
+train, evals = list(range(c["train"])), list(range(c["eval"]))
+rs.shuffle(train); rs.shuffle(evals)
+sys.stdout.buffer.write(np.array(out + evals, dtype="<u4").tobytes())
+`
+
+// TestBufferEqualsNumpy: anyone can compute the order of a buffer, and of files for evaluation, with numpy.
+func TestBufferEqualsNumpy(t *testing.T) {
+	py := python(t)
+	for _, c := range []struct{ reads, buffer, train, eval, seed int64 }{
+		{100, 7, 10, 4, 124}, {1000, 1024, 16, 5, 3}, {5000, 64, 300, 33, 99}, {40, 2, 2, 1, 8},
+	} {
+		out := runPython(t, py, bufferScript, fmt.Sprintf(`{"reads":%d,"buffer":%d,"train":%d,"eval":%d,"seed":%d}`, c.reads, c.buffer, c.train, c.eval, c.seed))
+		o, err := New(Config{Files: c.reads, SamplesPerFile: 1, BatchSize: 1, Accelerators: 1, Lanes: 1, Sampling: Stream, Buffer: c.buffer,
+			SampleShuffle: true, Mode: Numpy, Seed: c.seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := o.Epoch(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := take(t, &out, c.reads); !slices.Equal(e.st.perm, want) {
+			t.Errorf("buffer of %d: order differs from numpy's", c.buffer)
+		}
+		o, err = New(Config{Files: c.eval, SamplesPerFile: 1, BatchSize: 1, Accelerators: 1, FileShuffle: true, Mode: Numpy, Seed: c.seed, After: c.train})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, err = o.Epoch(1); err != nil {
+			t.Fatal(err)
+		}
+		if want := take(t, &out, c.eval); !slices.Equal(e.files, want) {
+			t.Errorf("files for evaluation: order %v differs from numpy's %v", e.files, want)
+		}
+	}
+}
+
+// The golden order that DLIO's documentation of numpy gives for a list shuffled after another one.
+func TestSecondListGolden(t *testing.T) {
+	o, err := New(Config{Files: 4, SamplesPerFile: 1, BatchSize: 1, Accelerators: 1, FileShuffle: true, Mode: Numpy, Seed: 124, After: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := o.Epoch(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []uint32{2, 0, 3, 1}; !slices.Equal(e.files, want) {
+		t.Errorf("found %v, want %v", e.files, want)
+	}
+}

@@ -43,14 +43,13 @@ func (o *Order) Reads() int64 {
 }
 
 // ReadAhead is the number of samples that a rank must have read before it can consume the first count of its share.
-func (o *Order) ReadAhead(count int64) int64 {
+func (o *Order) ReadAhead(rank int, count int64) int64 {
 	if o.c.Sampling != Stream || count == 0 {
 		return count
 	}
 	last := count - 1
 	if o.files < int64(o.c.Accelerators) {
-		// The last rank waits longest; all read alike.
-		last = count*int64(o.c.Accelerators) - 1
+		last = last*int64(o.c.Accelerators) + int64(rank)
 	}
 	ahead := int64(1)
 	if o.buffered() {
