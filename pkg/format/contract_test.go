@@ -65,6 +65,13 @@ func specimens() []specimen {
 		{spec: Spec{Name: "npy"}, whole: true},
 		{spec: Spec{Name: "npz"}, whole: true},
 		{spec: Spec{Name: "npz", Compression: "zip"}, whole: true},
+		{spec: Spec{Name: "parquet"}},
+		{spec: Spec{Name: "parquet", RowGroup: 5, Compression: "snappy"}},
+		{spec: Spec{Name: "parquet", RowGroup: 5, Compression: "gzip"}, allocates: true}, // a page is held until its size is known
+		{spec: Spec{Name: "parquet", RowGroup: 5, Compression: "lz4"}},
+		{spec: Spec{Name: "parquet", RowGroup: 5, Compression: "zstd"}, allocates: true},
+		{spec: Spec{Name: "parquet", RowGroup: 3, Columns: []Column{{Name: "a", DType: "float16", Size: 3}, {Name: "b", DType: "int8", Size: 1}}},
+			fit: sevenBytes, dtypes: []string{"uint8"}},
 		{spec: Spec{Name: "png"}, fit: onePicture, dtypes: []string{"uint8"}, whole: true},
 		{spec: Spec{Name: "png", Sizing: sizingEncoded}, fit: shownPicture, dtypes: []string{"uint8"}, whole: true},
 		{spec: Spec{Name: "synthetic"}, unsaid: true, idle: true},
