@@ -55,7 +55,7 @@ const (
 // fill writes bytes [off, off+len(dst)) of a tensor, given a way to get the stream's bytes. The elements are those of the stream, but
 // a floating-point number that would be infinite or not a number loses the highest bit of its exponent: a model's weights are
 // numbers, and a program that reads the file may look at them.
-func (t Type) fill(dst []byte, off int64, raw func(dst []byte, off int64)) {
+func (t *Type) fill(dst []byte, off int64, raw func(dst []byte, off int64)) {
 	if t.exponent == 0 {
 		raw(dst, off)
 		return
@@ -68,36 +68,40 @@ func (t Type) fill(dst []byte, off int64, raw func(dst []byte, off int64)) {
 	for len(dst) >= wordSize {
 		part := dst[:min(len(dst), inCache)&^(wordSize-1)]
 		raw(part, off)
-		for w := part; len(w) >= wordSize; w = w[wordSize:] {
-			binary.LittleEndian.PutUint64(w, t.finite(binary.LittleEndian.Uint64(w)))
-		}
+		t.finite(part)
 		dst, off = dst[len(part):], off+int64(len(part))
 	}
 	t.word(dst, off, 0, raw)
 }
 
 // word fills dst from the word around off, of which skip bytes come before off, and returns how many bytes it gave.
-func (t Type) word(dst []byte, off int64, skip int, raw func(dst []byte, off int64)) int {
+func (t *Type) word(dst []byte, off int64, skip int, raw func(dst []byte, off int64)) int {
 	if len(dst) == 0 {
 		return 0
 	}
 	var w [wordSize]byte
 	raw(w[:], off-int64(skip))
-	binary.LittleEndian.PutUint64(w[:], t.finite(binary.LittleEndian.Uint64(w[:])))
+	t.finite(w[:])
 	return copy(dst, w[skip:])
 }
 
-// finite clears the highest exponent bit of every element whose exponent bits are all ones. Adding one to such an exponent, and to
-// no other, carries into the place of the sign, which was masked out.
-func (t Type) finite(w uint64) uint64 {
-	const sign16, sign32, sign64 = 0x8000800080008000, 0x8000000080000000, 0x8000000000000000
-	sign := uint64(sign16)
-	switch t.Size {
-	case 4:
-		sign = sign32
-	case 8:
-		sign = sign64
+// finite clears, in whole words, the highest exponent bit of every element whose exponent bits are all ones. Adding one to such an
+// exponent, and to no other, carries into the place of the sign, which was masked out.
+func (t *Type) finite(words []byte) {
+	le := binary.LittleEndian
+	exponent, lowest, sign := t.exponent, t.lowest, t.exponent+t.lowest
+	for len(words) >= 4*wordSize { // four at a time: one alone is all overhead
+		p := words[: 4*wordSize : 4*wordSize]
+		a, b, c, d := le.Uint64(p), le.Uint64(p[8:]), le.Uint64(p[16:]), le.Uint64(p[24:])
+		le.PutUint64(p, a&^((a&exponent+lowest)&sign>>1))
+		le.PutUint64(p[8:], b&^((b&exponent+lowest)&sign>>1))
+		le.PutUint64(p[16:], c&^((c&exponent+lowest)&sign>>1))
+		le.PutUint64(p[24:], d&^((d&exponent+lowest)&sign>>1))
+		words = words[4*wordSize:]
 	}
-	full := (w&t.exponent + t.lowest) & sign
-	return w &^ (full >> 1)
+	for len(words) >= wordSize {
+		w := le.Uint64(words)
+		le.PutUint64(words, w&^((w&exponent+lowest)&sign>>1))
+		words = words[wordSize:]
+	}
 }
