@@ -125,8 +125,18 @@ func runOnly(t *testing.T, w *workload.Workload, s *memoryStore, check func(t *t
 			t.Fatal(err)
 		}
 		device := int64(1000)
+		var last Progress
 		res, err := Run(t.Context(), Options{Plan: p, Checkpoints: s, CheckpointsDurable: true, Saved: s,
-			DeviceBytes: func() (int64, error) { device += 77; return device, nil }})
+			DeviceBytes: func() (int64, error) { device += 77; return device, nil },
+			Progress: func(now Progress) {
+				if now.Step < last.Step || now.Bytes < last.Bytes || now.Bytes > now.BytesTotal || now.Step > now.Steps {
+					t.Errorf("progress went from %+v to %+v", last, now)
+				}
+				last = now
+			}})
+		if err == nil && (last.Step != last.Steps || last.Bytes != last.BytesTotal || last.Steps != int64(p.Checkpoints+p.CheckpointReads)) {
+			t.Errorf("the last progress was %+v", last)
+		}
 		check(t, p, res, err)
 	})
 }
@@ -290,11 +300,19 @@ func TestReadsFindWhatChanged(t *testing.T) {
 		{"flipped bit", workload.VerifyNone, flip(name), nil},
 		{"short", workload.VerifyNone, func(f map[string][]byte) { f[name] = f[name][:5000] },
 			func(err error) bool { return errors.Is(err, checkpoint.ErrDiffers) }},
+		{"missing without eviction", workload.VerifyNone, func(f map[string][]byte) { delete(f, name) }, func(err error) bool {
+			return errors.Is(err, fs.ErrNotExist) && strings.Contains(err.Error(), "num_checkpoints_write is 0")
+		}},
 		{"missing", workload.VerifyNone, func(f map[string][]byte) { delete(f, name) }, func(err error) bool {
 			return errors.Is(err, fs.ErrNotExist) && strings.Contains(err.Error(), "num_checkpoints_write is 0")
 		}},
 	} {
-		w := checkpointWorkload(func(w *workload.Workload) { w.Checkpoint.NumCheckpointsWrite, w.Benchpin.Verify = 0, c.verify })
+		w := checkpointWorkload(func(w *workload.Workload) {
+			w.Checkpoint.NumCheckpointsWrite, w.Benchpin.Verify = 0, c.verify
+			if strings.HasSuffix(c.what, "without eviction") {
+				w.Benchpin.ColdCache = workload.ColdNone
+			}
+		})
 		s := newMemoryStore()
 		for k, v := range written.files {
 			s.files[k] = v
@@ -420,4 +438,37 @@ func TestCheckpointOnlyPlans(t *testing.T) {
 	if want := record.Int(p.model.RankPayload(0)); p.CheckpointBytes != want || math.Signbit(float64(want)) {
 		t.Errorf("a checkpoint of %d bytes, expected %d", p.CheckpointBytes, want)
 	}
+}
+
+// TestTrainingSavesTransformers: in a run that trains, every rank writes its part of the model after its steps.
+func TestTrainingSavesTransformers(t *testing.T) {
+	w := checkpointWorkload(func(w *workload.Workload) {
+		w.Workflow.Train, w.Checkpoint.StepsBetweenCheckpoints, w.Train.ComputationTime = true, 2, constant(100*time.Millisecond)
+		w.Model.Parallelism, w.Benchpin.ColdCache = workload.Parallelism{Tensor: 2, Pipeline: 1, Data: -1, ZeroStage: 1}, workload.ColdNone
+	})
+	c := newMemoryStore()
+	c.commit = time.Second
+	simulate(t, w, func(t *testing.T) *sim { return newSim(t, 16, 1, ms, 0, 0) }, func(o *Options) { o.Checkpoints = c },
+		func(t *testing.T, p *Plan, res *Result, err error) {
+			if err != nil || len(res.Checkpoints.Saves) != 2 {
+				t.Fatalf("%v, %+v", err, res.Checkpoints)
+			}
+			expected, err := ExpectedCheckpoints(t.Context(), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, s := range res.Checkpoints.Saves {
+				if s.Digest != expected[i].Digest || s.Bytes != record.Int(p.model.BytesPerCheckpoint()) {
+					t.Errorf("wrote %+v, expected %+v", s, expected[i])
+				}
+				for rank, want := range []float64{2, 2, 1, 1} { // the first copy has the model, too
+					near(t, "seconds", s.Seconds[rank], want)
+				}
+			}
+			near(t, "DLIO's duration", res.Metrics.DLIO["save_checkpoint_duration_mean_seconds"].(float64), 2)
+			near(t, "throughput", figure(t, "throughput", res.Metrics.Other["save_checkpoint_bytes_per_second_min"]), float64(p.CheckpointBytes)/2)
+			if res.Metrics.AU.Value == nil {
+				t.Error("the figures of the steps are gone")
+			}
+		})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -39,7 +40,8 @@ type only struct {
 	reader   *checkpoint.Reader
 	loads    []load
 	evicted  *record.Eviction
-	verified bool // every read was compared
+	verified bool         // every read was compared
+	steps    atomic.Int64 // checkpoints written and read
 }
 
 // runCheckpointOnly is Run for a plan without training: all accelerators write every checkpoint together, then rank 0 drops them from the
@@ -50,7 +52,7 @@ func runCheckpointOnly(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	res := &Result{Started: r.started, Clock: r.started, Transcript: emptyTranscript(r.p.Schedule())}
-	err = r.group.Run(ctx, r.rank)
+	err = r.all(ctx)
 	if err == nil && r.p.CheckpointReads > 0 && r.p.workload.Benchpin.Verify == workload.VerifyAfter {
 		err = r.verify(ctx)
 	}
@@ -107,6 +109,22 @@ func newCheckpointOnly(o Options) (*only, error) {
 	return r, nil
 }
 
+// all runs all accelerators to their end, and tells how far they are.
+func (r *only) all(ctx context.Context) error {
+	if r.o.Progress == nil {
+		return r.group.Run(ctx, r.rank)
+	}
+	done, told := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(told)
+		r.tell(done)
+	}()
+	err := r.group.Run(ctx, r.rank)
+	close(done)
+	<-told
+	return err
+}
+
 // pause is the time before each write and each read.
 func pause(w *workload.Workload) time.Duration {
 	return time.Duration(max(0, w.Checkpoint.TimeBetweenCheckpoints) * float64(time.Second))
@@ -133,7 +151,9 @@ func (r *only) rank(ctx context.Context, m *cluster.Member) error {
 		if err := r.save(ctx, pt, rank); err != nil {
 			return err
 		}
-		r.tell(rank, pt, int64(pt.Number))
+		if rank == 0 {
+			r.steps.Store(int64(pt.Number))
+		}
 	}
 	if err := m.Barrier(ctx); err != nil {
 		return err
@@ -163,7 +183,9 @@ func (r *only) rank(ctx context.Context, m *cluster.Member) error {
 				r.loads[pt.Number-1].device = &n
 			}
 		}
-		r.tell(rank, pt, int64(r.p.Checkpoints+pt.Number))
+		if rank == 0 {
+			r.steps.Store(int64(r.p.Checkpoints + pt.Number))
+		}
 	}
 	return nil
 }
@@ -183,6 +205,9 @@ func (r *only) load(ctx context.Context, pt checkpoint.Point, rank int) error {
 	}()
 	select {
 	case got := <-loaded:
+		if errors.Is(got.err, fs.ErrNotExist) {
+			return r.missing(got.err)
+		}
 		if got.err != nil {
 			return got.err
 		}
@@ -194,15 +219,27 @@ func (r *only) load(ctx context.Context, pt checkpoint.Point, rank int) error {
 	}
 }
 
-// tell tells how far the run is, from rank 0.
-func (r *only) tell(rank int, pt checkpoint.Point, done int64) {
-	if rank != 0 || r.o.Progress == nil {
-		return
-	}
+// tell tells how far the run is, a few times a second, until done is closed, and then once more.
+func (r *only) tell(done <-chan struct{}) {
+	every := time.NewTicker(progressEvery)
+	defer every.Stop()
 	all := int64(r.p.Checkpoints + r.p.CheckpointReads)
-	size := r.p.model.BytesPerCheckpoint()
-	r.o.Progress(Progress{Epoch: pt.Epoch, Epochs: 1, Step: done, Steps: all, Bytes: done * size, BytesTotal: all * size,
-		Elapsed: time.Since(r.base)})
+	total := all * r.p.model.BytesPerCheckpoint()
+	for ended := false; !ended; {
+		select {
+		case <-every.C:
+		case <-done:
+			ended = true
+		}
+		p := Progress{Epoch: 1, Epochs: 1, Step: r.steps.Load(), Steps: all, BytesTotal: total, Elapsed: time.Since(r.base)}
+		if r.ckpt != nil {
+			p.Bytes += r.ckpt.Written()
+		}
+		if r.reader != nil {
+			p.Bytes += r.reader.Read()
+		}
+		r.o.Progress(p)
+	}
 }
 
 // names yields the files of all checkpoints that are to be read.

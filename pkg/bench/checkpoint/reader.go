@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -40,7 +41,11 @@ type Reader struct {
 	st      Opener
 	compare bool
 	buffers sync.Pool
+	bytes   atomic.Int64
 }
+
+// Read is how many bytes all loads together have read so far.
+func (r *Reader) Read() int64 { return r.bytes.Load() }
 
 // NewReader makes a reader of the files in st, whose root is the checkpoint folder. With compare, every byte that is read is
 // compared with what the seed gives.
@@ -106,6 +111,7 @@ func (r *Reader) file(ctx context.Context, f *File, pt Point, rank int) (fl File
 		if err := readFull(in, piece, off); err != nil {
 			return fl, fmt.Errorf("%s: %w", fl.Path, err)
 		}
+		r.bytes.Add(int64(len(piece)))
 		check.read(piece)
 		if err := check.failed(); err != nil {
 			return fl, err

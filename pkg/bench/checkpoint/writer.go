@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zeebo/blake3"
@@ -72,7 +73,11 @@ type Writer struct {
 	plan    *Plan
 	st      Creator
 	buffers sync.Pool
+	bytes   atomic.Int64
 }
+
+// Written is how many bytes all saves together have written so far.
+func (w *Writer) Written() int64 { return w.bytes.Load() }
 
 // NewWriter makes a writer that creates files in st, whose root is the checkpoint folder
 // (checkpoint.checkpoint_folder).
@@ -137,6 +142,7 @@ func (w *Writer) file(ctx context.Context, f *File, pt Point, rank int) (fs File
 			return fs, fmt.Errorf("%s: write at byte %d: %w", fs.Path, off, err)
 		}
 		off += int64(len(piece))
+		w.bytes.Add(int64(len(piece)))
 		flow.written(piece)
 	}
 	fs.Write = time.Since(start)
