@@ -159,6 +159,7 @@ func (a *app) loadDLIO(d *dlioArguments, set []string) (w *workload.Resolved, fr
 	for _, warning := range w.Warnings {
 		a.notef("benchpin: warning: %s", warning)
 	}
+	a.noteInert(w)
 	for _, o := range d.hydra {
 		key, _, _ := strings.Cut(strings.TrimLeft(o, "+~"), "=")
 		if key != "hydra.run.dir" && key != "hydra.output_subdir" {

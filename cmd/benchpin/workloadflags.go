@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -44,5 +45,13 @@ func (a *app) load(cmd *cobra.Command, f *workloadFlags, args []string) (*worklo
 	for _, warning := range resolved.Warnings {
 		a.notef("benchpin: warning: %s", warning)
 	}
+	a.noteInert(resolved)
 	return resolved, nil
+}
+
+// noteInert tells which keys of a workload make no difference.
+func (a *app) noteInert(w *workload.Resolved) {
+	if inert := w.Inert(); len(inert) > 0 {
+		a.notef("benchpin: no effect here: %s (docs/dlio.md says why)", strings.Join(inert, ", "))
+	}
 }

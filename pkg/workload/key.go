@@ -157,14 +157,16 @@ type Key struct {
 	Allowed string
 	// Doc says what the key means.
 	Doc string
+	// Inert is true for a key that is accepted and changes nothing.
+	Inert bool
 }
 
 // Keys lists every key that a workload file may have, in the order of the documentation.
 func Keys() []Key {
-	table := keys(new(Workload))
+	table, inert := keys(new(Workload)), inertKeys()
 	all := make([]Key, len(table))
 	for i, k := range table {
-		all[i] = Key{Path: k.path, Type: k.kind(), Default: k.initial, Allowed: k.limits(), Doc: k.doc}
+		all[i] = Key{Path: k.path, Type: k.kind(), Default: k.initial, Allowed: k.limits(), Doc: k.doc, Inert: inert[k.path]}
 	}
 	return all
 }
