@@ -76,9 +76,10 @@ func supported(w *workload.Workload) (reading, error) {
 	if w.Reader.DataLoader == loaderTensorFlow {
 		own = "iterative"
 	}
-	refuse(w.Reader.DataLoaderSampler != "" && w.Reader.DataLoaderSampler != own && w.Reader.DataLoader != loaderSynthetic &&
-		w.Reader.DataLoader != loaderNone, "reader.data_loader_sampler", fmt.Sprintf("%q", w.Reader.DataLoaderSampler),
-		own+" with data_loader "+w.Reader.DataLoader)
+	// DLIO derives the sampler of these three only; the others have one of their own, which is the index.
+	derived := slices.Contains([]string{loaderPyTorch, loaderTensorFlow, loaderDALI}, w.Reader.DataLoader)
+	refuse(derived && w.Reader.DataLoaderSampler != "" && w.Reader.DataLoaderSampler != own, "reader.data_loader_sampler",
+		fmt.Sprintf("%q", w.Reader.DataLoaderSampler), own+" with data_loader "+w.Reader.DataLoader)
 	rd := newReading(w, fm)
 	if refused, those := rd.containers(w.Dataset.Format); refused && bad == nil {
 		refuse(true, "dataset.format", fmt.Sprintf("%q", w.Dataset.Format), those)
