@@ -9,6 +9,11 @@ import (
 // parallelism repeats the whole.
 type parallelism struct{ tensor, pipeline, data, zero int }
 
+// String names the workload keys.
+func (p parallelism) String() string {
+	return fmt.Sprintf("model.parallelism.tensor %d x pipeline %d x data %d, zero_stage %d", p.tensor, p.pipeline, p.data, p.zero)
+}
+
 // place is where one rank stands: its pipeline stage, its number among the ranks that hold one copy of the model, and the number of
 // its copy.
 type place struct{ stage, model, replica int }

@@ -57,7 +57,7 @@ func (p *Plan) layOut(s *share, stage, replica int) error {
 	model, optimizer := p.par.savesModel(replica), p.par.savesOptimizer(replica)
 	if cfg.ModelSizeBytes > 0 && cfg.ModelType != "transformer" && (model || optimizer) {
 		b := &builder{}
-		if err := s.add(shareFile{kind: fixedState}, []entry{b.tensor("model_states", cfg.ModelSizeBytes)}, b); err != nil {
+		if err := s.add(shareFile{kind: fixedState}, []entry{b.tensor("model_states", cfg.ModelSizeBytes)}, b, p.par); err != nil {
 			return err
 		}
 	}
@@ -72,14 +72,14 @@ func (p *Plan) layOut(s *share, stage, replica int) error {
 	b := &builder{}
 	switch {
 	case len(cfg.OptimizationGroups) > 0:
-		return s.add(shareFile{kind: optimizerState}, b.groups(cfg.OptimizationGroups), b)
+		return s.add(shareFile{kind: optimizerState}, b.groups(cfg.OptimizationGroups), b, p.par)
 	case cfg.transformer():
 		t, err := ParseType(cfg.OptimizerDatatype)
 		if err != nil {
 			return fmt.Errorf("model.optimizer_datatype: %w", err)
 		}
 		part := p.par.optimizerPart(cfg.Transformer.parameters(int64(cfg.NumLayers)))
-		return s.add(shareFile{kind: optimizerState}, b.layerState(t, cfg.Transformer.optimizer(part)), b)
+		return s.add(shareFile{kind: optimizerState}, b.layerState(t, cfg.Transformer.optimizer(part)), b, p.par)
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (p *Plan) layOutLayers(s *share, stage int) error {
 	if p.par.layerFiles() {
 		for layer := first; layer <= last; layer++ {
 			b := &builder{}
-			if err := s.add(shareFile{kind: oneLayer, layer: layer}, b.layerState(t, sizes(layer)), b); err != nil {
+			if err := s.add(shareFile{kind: oneLayer, layer: layer}, b.layerState(t, sizes(layer)), b, p.par); err != nil {
 				return fmt.Errorf("layer %d: %w", layer, err)
 			}
 		}
@@ -123,7 +123,7 @@ func (p *Plan) layOutLayers(s *share, stage int) error {
 			return tooMany(len(b.tensors))
 		}
 	}
-	return s.add(shareFile{kind: wholeModel}, state, b)
+	return s.add(shareFile{kind: wholeModel}, state, b, p.par)
 }
 
 func tooMany(n int) error {
@@ -131,7 +131,7 @@ func tooMany(n int) error {
 }
 
 // add appends a file, and numbers its tensors after those of the files before.
-func (s *share) add(f shareFile, state []entry, b *builder) error {
+func (s *share) add(f shareFile, state []entry, b *builder, par parallelism) error {
 	if len(b.tensors) >= maxTensors {
 		return tooMany(len(b.tensors))
 	}
@@ -146,7 +146,7 @@ func (s *share) add(f shareFile, state []entry, b *builder) error {
 			return tooMany(t.Index)
 		}
 		if t.Elements < 1 {
-			return fmt.Errorf("tensor %s would be empty on a rank: the model is too small for its parallelism (model.parallelism)", t.Name)
+			return fmt.Errorf("tensor %s would be empty on a rank: the model is too small for %s", t.Name, par)
 		}
 		if f.payload += t.Bytes(); t.Elements > maxState/t.Type.Size || f.payload > maxState {
 			return fmt.Errorf("tensor %s of %d elements: the state would exceed 2^61 bytes", t.Name, t.Elements)
