@@ -61,7 +61,7 @@ func TestOpenFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := described(t, dataset)
 			l, m := generated(t, w)
-			files, err := openFiles(t.Context(), m)
+			files, err := openFiles(t.Context(), m, w)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,6 +125,31 @@ func TestOpenFiles(t *testing.T) {
 	}
 }
 
+// TestReadColumns: a sample has the bytes of the columns that are read, before there is a data set and afterwards.
+func TestReadColumns(t *testing.T) {
+	const columns = "format: parquet, num_samples_per_file: 20, parquet: {columns: [{name: a, dtype: float64, size: 4}, {name: b, dtype: int8, read: no}]}"
+	w := described(t, columns)
+	_, m := generated(t, w)
+	pinned, err := openFiles(t.Context(), m, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := openFiles(t.Context(), m, described(t, strings.Replace(columns, "read: no", "read: yes", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	planned, err := filesOf(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b, c := planned.SampleBytes(3), pinned.SampleBytes(3), pinned.valid.SampleBytes(3); a != 32 || b != 32 || c != 32 {
+		t.Errorf("a sample has %d bytes in the plan, %d for training and %d for evaluation; want 32", a, b, c)
+	}
+	if n := all.SampleBytes(3); n != 33 {
+		t.Errorf("a sample of all columns has %d bytes, want 33", n)
+	}
+}
+
 // altered writes a manifest like m, with its entries changed.
 func altered(t *testing.T, m *manifest.Manifest, change func([]manifest.Entry) []manifest.Entry) *manifest.Manifest {
 	t.Helper()
@@ -162,7 +187,8 @@ func altered(t *testing.T, m *manifest.Manifest, change func([]manifest.Entry) [
 func TestOpenFilesRefuses(t *testing.T) {
 	for name, dataset := range kinds() {
 		t.Run(name, func(t *testing.T) {
-			_, m := generated(t, described(t, dataset))
+			w := described(t, dataset)
+			_, m := generated(t, w)
 			for what, change := range map[string]func([]manifest.Entry) []manifest.Entry{
 				"one missing": func(e []manifest.Entry) []manifest.Entry { return e[1:] },
 				"one more":    func(e []manifest.Entry) []manifest.Entry { return append(e, manifest.Entry{Path: "zz"}) },
@@ -175,7 +201,7 @@ func TestOpenFilesRefuses(t *testing.T) {
 					return e
 				},
 			} {
-				if _, err := openFiles(t.Context(), altered(t, m, change)); err == nil || !strings.Contains(err.Error(), "its recipe makes") {
+				if _, err := openFiles(t.Context(), altered(t, m, change), w); err == nil || !strings.Contains(err.Error(), "its recipe makes") {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
@@ -188,7 +214,8 @@ func TestOpenFilesRefuses(t *testing.T) {
 func TestRecipeAgainFindsEveryEntry(t *testing.T) {
 	for name, dataset := range kinds() {
 		t.Run(name, func(t *testing.T) {
-			_, m := generated(t, described(t, dataset))
+			w := described(t, dataset)
+			_, m := generated(t, w)
 			count := int(m.Header().Count)
 			for k := -1; k < count; k += 1 + count/7 {
 				a := altered(t, m, func(e []manifest.Entry) []manifest.Entry {
@@ -197,7 +224,7 @@ func TestRecipeAgainFindsEveryEntry(t *testing.T) {
 					}
 					return e
 				})
-				files, err := openFiles(t.Context(), a)
+				files, err := openFiles(t.Context(), a, w)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -218,13 +245,14 @@ func TestRecipeAgainFindsEveryEntry(t *testing.T) {
 // TestSuits: options of a container are part of what a workload describes, in both directions; which columns are read is not.
 func TestSuits(t *testing.T) {
 	const columns = "format: parquet, num_samples_per_file: 20, parquet: {columns: [{name: a, size: 4}, {name: b, dtype: int8}]}"
-	_, m := generated(t, described(t, columns))
-	files, err := openFiles(t.Context(), m)
+	w := described(t, columns)
+	_, m := generated(t, w)
+	files, err := openFiles(t.Context(), m, w)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, plain := generated(t, described(t, "format: png, record_length_bytes: 900"))
-	images, err := openFiles(t.Context(), plain)
+	images, err := openFiles(t.Context(), plain, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,12 +283,12 @@ func TestRecipeFiles(t *testing.T) {
 	for name, dataset := range kinds() {
 		t.Run(name, func(t *testing.T) {
 			w := described(t, dataset)
-			recipe, err := datagen.FromWorkload(w)
+			train, err := filesOf(w)
 			if err != nil {
 				t.Fatal(err)
 			}
 			_, m := generated(t, w)
-			pinned, err := openFiles(t.Context(), m)
+			pinned, err := openFiles(t.Context(), m, w)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -269,7 +297,7 @@ func TestRecipeFiles(t *testing.T) {
 				Path(int) string
 				Size(int) int64
 				SampleBytes(int) int64
-			}{"train": {trainFiles(recipe), pinned}, "valid": {validFiles(recipe), pinned.valid}} {
+			}{"train": {train, pinned}, "valid": {train.Evaluation(), pinned.Evaluation()}} {
 				before, after := both[0], both[1]
 				if before.Files() != after.Files() {
 					t.Fatalf("%s: %d and %d files", part, before.Files(), after.Files())
@@ -287,11 +315,10 @@ func TestRecipeFiles(t *testing.T) {
 // TestEstimatedPlan: a data set that is too large to be made for its plan is estimated, and the plan says so.
 func TestEstimatedPlan(t *testing.T) {
 	w := described(t, "format: csv, record_length_bytes: 4000000")
-	recipe, err := datagen.FromWorkload(w)
+	files, err := filesOf(w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := trainFiles(recipe)
 	if files.exact() {
 		t.Fatal("44 MB of numbers are made for a plan")
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/benchpin/benchpin/pkg/bench"
-	"github.com/benchpin/benchpin/pkg/datagen"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/workload"
 )
@@ -20,11 +19,10 @@ func Plan(ctx context.Context, w *workload.Workload, manifestPath string) (*benc
 		return bench.NewPlan(w, nil)
 	}
 	if manifestPath == "" {
-		recipe, err := datagen.FromWorkload(w)
+		files, err := filesOf(w)
 		if err != nil {
 			return nil, err
 		}
-		files := trainFiles(recipe)
 		plan, err := bench.NewPlan(w, files)
 		if err == nil && !files.exact() {
 			plan.Notes = append(plan.Notes, "bytes are estimated: how large a file becomes follows from its content, and is known when it is there")
@@ -36,7 +34,7 @@ func Plan(ctx context.Context, w *workload.Workload, manifestPath string) (*benc
 		return nil, err
 	}
 	defer m.Close()
-	files, err := openFiles(ctx, m)
+	files, err := openFiles(ctx, m, w)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", manifestPath, err)
 	}
