@@ -13,6 +13,7 @@ import (
 type hdf5 struct {
 	datasets int
 	readers  *sync.Pool
+	shown    *sync.Pool // of *h5Shown, in a build with libhdf5
 }
 
 // h5Chunked is how data sets are stored that are not contiguous.
@@ -34,7 +35,7 @@ func newHDF5(s Spec) (Format, error) {
 	if err := s.only("compression", "level", "datasets", "chunk", "max_shape"); err != nil {
 		return nil, err
 	}
-	f := hdf5{datasets: 1, readers: &sync.Pool{New: func() any { return new(h5Reader) }}}
+	f := hdf5{datasets: 1, readers: &sync.Pool{New: func() any { return new(h5Reader) }}, shown: newH5Shown()}
 	switch {
 	case s.Datasets < 0 || s.Datasets > h5MaxDatasets:
 		return nil, fmt.Errorf("dataset.hdf5.num_dset_per_record is %d; expected 1 to %d", s.Datasets, h5MaxDatasets)

@@ -15,6 +15,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"sync"
 	"unsafe"
 
 	"github.com/klauspost/compress/zlib"
@@ -29,14 +30,17 @@ const (
 	h5FilterFletcher32 = 3
 )
 
-// h5Found is what libhdf5 has been shown of a file, and what it made of it.
-type h5Found struct {
+// h5Shown is what libhdf5 has been shown of a file, and what it made of it.
+type h5Shown struct {
 	numbers []uint64 // pages, sorted
 	pages   []byte
 	row     C.h5lib_row
+	packed  h5Packed
 	inflate io.ReadCloser
 	out     []byte
 }
+
+func newH5Shown() *sync.Pool { return &sync.Pool{New: func() any { return new(h5Shown) }} }
 
 // readLibrary reads sample k of a file that r does not read by itself, for the reason that problem says. libhdf5 finds the rows; the
 // input is done here. It is a parser in C: what it makes of damaged files is its own affair.
@@ -45,10 +49,8 @@ func (f hdf5) readLibrary(r *h5Reader, k int, problem error) (Sample, error) {
 	if e := (*DataError)(nil); errors.As(problem, &e) {
 		at = e.Offset
 	}
-	if r.found == nil {
-		r.found = new(h5Found)
-	}
-	found := r.found.(*h5Found)
+	found := f.shown.Get().(*h5Shown)
+	defer f.shown.Put(found)
 	found.numbers, found.pages = found.numbers[:0], found.pages[:0]
 	r.work = h5Work
 	var s Sample
@@ -68,7 +70,7 @@ func (f hdf5) readLibrary(r *h5Reader, k int, problem error) (Sample, error) {
 }
 
 // find asks libhdf5 for a row, and gives it the pages that it misses.
-func (r *h5Reader) find(found *h5Found, name string, k int, first uint64, at int64) error {
+func (r *h5Reader) find(found *h5Shown, name string, k int, first uint64, at int64) error {
 	text := C.CString(name)
 	defer C.free(unsafe.Pointer(text))
 	for {
@@ -86,7 +88,7 @@ func (r *h5Reader) find(found *h5Found, name string, k int, first uint64, at int
 }
 
 // give reads the pages that hold n bytes at byte off.
-func (r *h5Reader) give(found *h5Found, off, n int64) error {
+func (r *h5Reader) give(found *h5Shown, off, n int64) error {
 	for page := off / h5PageSize; page*h5PageSize < off+n; page++ {
 		where, have := slices.BinarySearch(found.numbers, uint64(page))
 		if have {
@@ -119,7 +121,7 @@ func (r *h5Reader) page(p []byte, number int64) error {
 }
 
 // libraryRow reads row k of one data set.
-func (r *h5Reader) libraryRow(found *h5Found, name string, k int, at int64) (int64, error) {
+func (r *h5Reader) libraryRow(found *h5Shown, name string, k int, at int64) (int64, error) {
 	if err := r.find(found, name, max(k, 0), 0, at); err != nil {
 		return 0, err
 	}
@@ -155,7 +157,7 @@ func (r *h5Reader) libraryRow(found *h5Found, name string, k int, at int64) (int
 }
 
 // libraryChunks reads every chunk that holds a part of row k, and undoes its compression.
-func (r *h5Reader) libraryChunks(found *h5Found, name string, k int, at, plain int64) error {
+func (r *h5Reader) libraryChunks(found *h5Shown, name string, k int, at, plain int64) error {
 	for first := uint64(0); ; {
 		row := &found.row
 		for i := range int(row.got) {
@@ -180,8 +182,10 @@ func (r *h5Reader) libraryChunks(found *h5Found, name string, k int, at, plain i
 }
 
 // libraryChunk reads a chunk of n bytes that holds plain bytes of elements.
-func (r *h5Reader) libraryChunk(found *h5Found, name string, where, n, plain int64, skipped uint32) error {
-	packed := h5Packed{r: r, at: where, left: n}
+func (r *h5Reader) libraryChunk(found *h5Shown, name string, where, n, plain int64, skipped uint32) error {
+	packed := &found.packed
+	*packed = h5Packed{r: r, at: where, left: n}
+	defer packed.release()
 	deflated := false
 	for i := int(found.row.filters) - 1; i >= 0; i-- {
 		if skipped&(1<<i) != 0 {
@@ -211,7 +215,7 @@ func (r *h5Reader) libraryChunk(found *h5Found, name string, where, n, plain int
 		}
 		return r.rowAt(where, n)
 	}
-	got, err := found.inflated(&packed, plain)
+	got, err := found.inflated(packed, plain)
 	if packed.err != nil {
 		return packed.err
 	}
@@ -223,7 +227,7 @@ func (r *h5Reader) libraryChunk(found *h5Found, name string, where, n, plain int
 }
 
 // inflated inflates one chunk, and returns how many bytes came out, at most one more than plain.
-func (f *h5Found) inflated(packed *h5Packed, plain int64) (got int64, err error) {
+func (f *h5Shown) inflated(packed *h5Packed, plain int64) (got int64, err error) {
 	if f.inflate == nil {
 		f.out = make([]byte, 64<<10)
 		f.inflate, err = zlib.NewReader(packed)
@@ -249,6 +253,9 @@ type h5Packed struct {
 	data []byte
 	err  error
 }
+
+// release forgets the caller's memory.
+func (p *h5Packed) release() { p.r, p.data = nil, nil }
 
 func (p *h5Packed) more() error {
 	if p.left <= 0 {

@@ -31,7 +31,6 @@ type h5Reader struct {
 	sets   []uint64 // addresses of the headers of records_0, records_1, ...
 	single uint64   // address of the header of "records"
 	plain  bool     // "records" is what is read
-	found  any      // of a build with libhdf5: what that needs to read
 	beyond bool     // the error at hand is about something that is sound, and that only libhdf5 reads
 }
 
