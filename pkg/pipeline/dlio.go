@@ -17,7 +17,6 @@ import (
 	"github.com/zeebo/blake3"
 
 	"github.com/benchpin/benchpin/pkg/bench"
-	"github.com/benchpin/benchpin/pkg/bench/stats"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/report"
@@ -173,7 +172,6 @@ func (r *run) dlioSteps(yield func(*report.DLIOStep) error) error {
 	return nil
 }
 
-// dlioStepsOf yields the steps of one file. In that of the evaluation, passes are counted instead of epochs.
 func (r *run) dlioStepsOf(name string, yield func(*report.DLIOStep) error) error {
 	f, err := os.Open(filepath.Join(r.Out, name))
 	if err != nil {
@@ -184,20 +182,7 @@ func (r *run) dlioStepsOf(name string, yield func(*report.DLIOStep) error) error
 	if err != nil {
 		return err
 	}
-	steps, err := stats.Open(f, info.Size())
-	if err != nil {
-		return err
-	}
-	defer steps.Close()
-	var d report.DLIOStep
-	return steps.Each(func(s *stats.Step) error {
-		d = report.DLIOStep{Epoch: int(s.Epoch), Block: int(s.Block), Rank: int(s.Rank), Eval: name == EvalStepsName,
-			BlockStart: s.BlockStart, BlockEnd: s.BlockEnd, Load: s.Load, Compute: s.Compute, Proc: s.Proc}
-		if e := r.plan.Evaluation; d.Eval && e != nil {
-			d.Epoch = e.AfterEpoch + (d.Epoch-1)*e.EpochsBetween
-		}
-		return yield(&d)
-	})
+	return eachStep(f, info.Size(), r.plan, name == EvalStepsName, yield)
 }
 
 // runFile is a new file of the run folder that is hashed while it is written, and there whole or not at all.

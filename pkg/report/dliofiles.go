@@ -186,8 +186,8 @@ func (s *dlioSave) name() string {
 	return fmt.Sprintf("save_ckpt%d", s.block)
 }
 
-// saves are the checkpoints that a rank wrote and read, in their order. Those of training are numbered by the block that they end, those
-// of a run without training from 1.
+// saves are the checkpoints that a rank wrote and read, in their order. Those of training are numbered by the block that they follow, and
+// begin when it ended; those of a run without training are numbered from 1.
 func (r *dlioRun) saves(rank int, k *dlioRank) []dlioSave {
 	c := &r.Record.Checkpoints
 	list := make([]dlioSave, 0, len(c.Saves)+len(c.Loads))
@@ -195,8 +195,7 @@ func (r *dlioRun) saves(rank int, k *dlioRank) []dlioSave {
 		s := dlioSave{epoch: c.Saves[i].Epoch, block: i + 1, step: int64(c.Saves[i].Step)}
 		if s.epoch <= len(k.epochs) {
 			s.block, s.start = k.epochs[s.epoch-1].blockOf(s.step)
-		}
-		if at := c.Saves[i].Start; at != nil {
+		} else if at := c.Saves[i].Start; at != nil {
 			s.start = r.offset(*at)
 		}
 		s.took(rank, c.Saves[i].Seconds)

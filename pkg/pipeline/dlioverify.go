@@ -1,0 +1,232 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/benchpin/benchpin/pkg/attest"
+	"github.com/benchpin/benchpin/pkg/attest/fault"
+	"github.com/benchpin/benchpin/pkg/bench"
+	"github.com/benchpin/benchpin/pkg/bench/stats"
+	"github.com/benchpin/benchpin/pkg/report"
+	"github.com/benchpin/benchpin/pkg/workload"
+)
+
+// mostCompared bounds a file of DLIO that is compared with what it must be; larger ones say nothing that the step times do not.
+const mostCompared = 32 << 20
+
+// dlioFile tells the names of DLIO's files of a run but its log, which the workload names.
+var dlioFile = regexp.MustCompile(`^(?:summary\.json|(?:0|[1-9][0-9]*)_(?:output|per_epoch_stats)\.json)$`)
+
+// dlioStamp finds timestamps, which are the host's word.
+var dlioStamp = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}`)
+
+// dlioAgain writes DLIO's files again, from the record and the step times, and compares them with those of the archive: everything but
+// timestamps and the tables of /proc. config.yaml must resolve to the workload of the record. It returns how many files were compared.
+func dlioAgain(ctx context.Context, v *attest.Verification, plan *bench.Plan) (n int, found []*fault.Fault) {
+	written := map[string]bool{}
+	differ := func(name, detail string) {
+		found = append(found, fault.New(fault.RecordFile, "", detail).In(name))
+	}
+	w := plan.Workload()
+	run := report.DLIORun{Record: v.Record, LogName: w.Output.LogFile, Steps: func(yield func(*report.DLIOStep) error) error {
+		return archivedSteps(ctx, v, plan, yield)
+	}}
+	if started, err := time.Parse(time.RFC3339Nano, v.Record.Started); err == nil {
+		run.Clock = started
+	}
+	err := report.DLIO(run, func(name string) (io.WriteCloser, error) {
+		written[name] = true
+		blob := v.File(name)
+		if blob == nil || blob.Size > mostCompared {
+			return discarded{io.Discard}, nil
+		}
+		n++
+		return &compared{limit: 2 * mostCompared, done: func(expected []byte) {
+			b, err := blob.Bytes(mostCompared)
+			if err != nil {
+				differ(name, err.Error())
+			} else if detail := dlioDifference(expected, b, strings.HasSuffix(name, ".json")); detail != "" {
+				differ(name, detail)
+			}
+		}}, nil
+	})
+	if err != nil {
+		found = append(found, fault.New(fault.Unchecked, "files", "DLIO's files cannot be written again: "+err.Error()).In(attest.TitleRecord))
+	}
+	for _, f := range v.Record.Files {
+		switch {
+		case dlioFile.MatchString(f.Name) && !written[f.Name]:
+			differ(f.Name, "it does not belong to this run")
+		case path.Base(f.Name) == "config.yaml":
+			n++
+			if detail := configDifference(v, f.Name); detail != "" {
+				differ(f.Name, detail)
+			}
+		}
+	}
+	return n, found
+}
+
+// archivedSteps yields the steps of the archive's files of step times.
+func archivedSteps(ctx context.Context, v *attest.Verification, plan *bench.Plan, yield func(*report.DLIOStep) error) error {
+	for _, name := range []string{StepsName, EvalStepsName} {
+		f := v.File(name)
+		if f == nil {
+			continue
+		}
+		if err := eachStep(f, f.Size, plan, name == EvalStepsName, func(s *report.DLIOStep) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return yield(s)
+		}); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// eachStep yields the steps of one file of step times. In that of the evaluation, passes are counted instead of epochs.
+func eachStep(f io.ReaderAt, size int64, plan *bench.Plan, eval bool, yield func(*report.DLIOStep) error) error {
+	steps, err := stats.Open(f, size)
+	if err != nil {
+		return err
+	}
+	defer steps.Close()
+	var d report.DLIOStep
+	return steps.Each(func(s *stats.Step) error {
+		d = report.DLIOStep{Epoch: int(s.Epoch), Block: int(s.Block), Rank: int(s.Rank), Eval: eval, BlockStart: s.BlockStart,
+			BlockEnd: s.BlockEnd, Load: s.Load, Compute: s.Compute, Proc: s.Proc}
+		if e := plan.Evaluation; eval && e != nil {
+			d.Epoch = e.AfterEpoch + (d.Epoch-1)*e.EpochsBetween
+		}
+		return yield(&d)
+	})
+}
+
+// configDifference says why a config.yaml is not the workload of the record, "" when it is.
+func configDifference(v *attest.Verification, name string) string {
+	blob := v.File(name)
+	if blob == nil {
+		return "it is not there, or was refused"
+	}
+	b, err := blob.Bytes(mostCompared)
+	if err != nil {
+		return err.Error()
+	}
+	w, err := workload.Load(workload.Source{Name: name, Data: b}, workload.Options{})
+	switch {
+	case err != nil:
+		return err.Error()
+	case !bytes.Equal(w.Canonical, v.Record.Workload.Canonical):
+		return fmt.Sprintf("it resolves to the workload %s, the record has %s", w.Digest, v.Record.Workload.Digest)
+	}
+	return ""
+}
+
+// dlioDifference compares two files of DLIO, and says what differs but timestamps and the tables of /proc.
+func dlioDifference(expected, found []byte, isJSON bool) string {
+	if !isJSON {
+		a, b := dlioStamp.ReplaceAll(expected, []byte("TIME")), dlioStamp.ReplaceAll(found, []byte("TIME"))
+		if !bytes.Equal(a, b) {
+			return "its lines are not those that follow from the step times"
+		}
+		return ""
+	}
+	x, err1 := decodeDLIO(expected)
+	y, err2 := decodeDLIO(found)
+	if err1 != nil || err2 != nil {
+		return fmt.Sprintf("not JSON: %v %v", err1, err2)
+	}
+	return treeDifference("", x, y)
+}
+
+func decodeDLIO(b []byte) (map[string]any, error) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	var v map[string]any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, fmt.Errorf("something stands behind the document")
+	}
+	delete(v, "host_cpuinfo")
+	delete(v, "host_meminfo")
+	return v, nil
+}
+
+// treeDifference names the first place at which two JSON values differ.
+func treeDifference(at string, a, b any) string {
+	switch a := a.(type) {
+	case map[string]any:
+		other, ok := b.(map[string]any)
+		if !ok || len(other) != len(a) {
+			break
+		}
+		for k := range a {
+			if _, ok := other[k]; !ok {
+				return fmt.Sprintf("%s.%s is missing", at, k)
+			}
+			if d := treeDifference(at+"."+k, a[k], other[k]); d != "" {
+				return d
+			}
+		}
+		return ""
+	case []any:
+		other, ok := b.([]any)
+		if !ok || len(other) != len(a) {
+			break
+		}
+		for i := range a {
+			if d := treeDifference(fmt.Sprintf("%s[%d]", at, i), a[i], other[i]); d != "" {
+				return d
+			}
+		}
+		return ""
+	case string:
+		if other, ok := b.(string); ok && dlioStamp.FindString(a) == a && dlioStamp.FindString(other) == other && a != "" && other != "" {
+			return ""
+		}
+		if a == b {
+			return ""
+		}
+	default:
+		if a == b {
+			return ""
+		}
+	}
+	return fmt.Sprintf("%s: expected %.80v, found %.80v", at, a, b)
+}
+
+// compared collects a file and hands it over when it is closed.
+type compared struct {
+	bytes.Buffer
+	limit int
+	done  func([]byte)
+}
+
+func (c *compared) Write(p []byte) (int, error) {
+	if c.Len()+len(p) > c.limit {
+		return 0, fmt.Errorf("more than %d bytes, which the file of the archive does not have", c.limit)
+	}
+	return c.Buffer.Write(p)
+}
+
+func (c *compared) Close() error {
+	c.done(c.Bytes())
+	return nil
+}
+
+// discarded is a file that nobody wants.
+type discarded struct{ io.Writer }
+
+func (discarded) Close() error { return nil }
