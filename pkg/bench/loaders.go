@@ -153,7 +153,7 @@ func (r *run) source(ds Dataset, evaluation bool, buffers *loader.Buffers) *load
 	src := &loader.Source{Store: r.o.Data, Decoder: rd.format, Buffers: buffers,
 		Path:        func(i int64) string { return ds.Path(int(i)) },
 		Size:        func(i int64) int64 { return ds.Size(int(i)) },
-		SampleBytes: func(i int64) int64 { return ds.SampleBytes(int(i)) },
+		SampleBytes: func(i int64) int64 { return sizes{ds, rd.format}.SampleBytes(int(i)) },
 		Keep:        rd.keep, Whole: rd.whole(), Idle: rd.fileless(),
 	}
 	if c, ok := rd.format.(format.Companioned); ok {

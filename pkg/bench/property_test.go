@@ -169,6 +169,14 @@ func drawWorkload(t *rapid.T, container string) *workload.Workload {
 		if container == "jpeg" || container == "png" {
 			d.NumSamplesPerFile = 1
 		}
+		if container == "parquet" {
+			d.Parquet.RowGroupSize = rapid.IntRange(1, 4).Draw(t, "row group")
+			read := rapid.IntRange(0, 2).Draw(t, "the column that is read")
+			for i, c := range []workload.Column{{Name: "a", DType: "float32", Size: 100}, {Name: "b", DType: "uint8", Size: 600}, {Name: "c", DType: "int64", Size: 25}} {
+				c.Read = i == read
+				d.Parquet.Columns = append(d.Parquet.Columns, c)
+			}
+		}
 		d.NumFilesTrain, d.NumFilesEval = rapid.IntRange(1, 17).Draw(t, "files"), rapid.IntRange(1, 9).Draw(t, "files for evaluation")
 		w.Benchpin.Accelerators = rapid.IntRange(1, 5).Draw(t, "accelerators")
 		most := func(files int) int { return files * d.NumSamplesPerFile / w.Benchpin.Accelerators }

@@ -14,6 +14,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/bench/sampler"
 	"github.com/benchpin/benchpin/pkg/bench/stats"
 	"github.com/benchpin/benchpin/pkg/cluster"
+	"github.com/benchpin/benchpin/pkg/format"
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/store"
 	"github.com/benchpin/benchpin/pkg/workload"
@@ -167,10 +168,13 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return res, err
 }
 
-// sizes is a Dataset as the transcript wants it.
-type sizes struct{ ds Dataset }
+// sizes is a Dataset as the transcript wants it: of each sample, what the framework gets to see.
+type sizes struct {
+	ds     Dataset
+	format format.Format
+}
 
-func (s sizes) SampleBytes(file int) int64 { return s.ds.SampleBytes(file) }
+func (s sizes) SampleBytes(file int) int64 { return format.Selected(s.format, s.ds.SampleBytes(file)) }
 
 func newRun(o Options) (*run, error) {
 	p := o.Plan

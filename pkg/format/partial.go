@@ -15,3 +15,17 @@ func SampleCost(f Format, sampleBytes int64, samples int, size int64) int64 {
 	}
 	return size
 }
+
+// Selective is a Format that reads a part of each sample only, such as some columns of a row.
+type Selective interface {
+	// SelectedBytes returns how many bytes of a sample of sampleBytes are read: the Logical of what ReadSample returns.
+	SelectedBytes(sampleBytes int64) int64
+}
+
+// Selected is the number of bytes of a sample that the framework gets to see.
+func Selected(f Format, sampleBytes int64) int64 {
+	if s, ok := f.(Selective); ok {
+		return s.SelectedBytes(sampleBytes)
+	}
+	return sampleBytes
+}
