@@ -90,8 +90,9 @@ func TestGoldenOnARM64(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("cross-compile: %v\n%s", err, out)
 	}
-	out, err := exec.Command(qemu, bin, "-test.v", "-test.run", "^(TestGolden|TestGoldenHDF5|TestGoldenRecords|TestSizes|TestSliceOfWhole)$").CombinedOutput()
-	for _, test := range []string{"TestGolden", "TestGoldenHDF5", "TestGoldenRecords"} {
+	out, err := exec.Command(qemu, bin, "-test.v", "-test.run",
+		"^(TestGolden|TestGoldenHDF5|TestGoldenRecords|TestGoldenTables|TestSizes|TestSliceOfWhole)$").CombinedOutput()
+	for _, test := range []string{"TestGolden", "TestGoldenHDF5", "TestGoldenRecords", "TestGoldenTables"} {
 		if err != nil || !strings.Contains(string(out), "--- PASS: "+test+" ") {
 			t.Fatalf("%s on arm64: %v\n%s", test, err, out)
 		}

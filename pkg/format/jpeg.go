@@ -78,8 +78,9 @@ func (f jpeg) plan(l Layout) (jpegPlan, error) {
 	return p, nil
 }
 
-// spare is how many bits more than expected n blocks of random pixels get: five times the spread of their sum, 22 bits a block.
-func spare(n int64) int64 { return 5 * 22 * isqrt(n) }
+// spare is how many bits more than expected n blocks of random pixels get: four times the spread of their sum, 18 bits a block with
+// the quantisers of exact sizing, 10 with quality 75.
+func spare(n int64) int64 { return 4 * 18 * isqrt(n) }
 
 // edge returns the average bits, in sixteenths, of the last block of so many rows and columns with quality 75.
 func (t *jpegTables) edge(rows, columns int64) int64 {

@@ -10,48 +10,56 @@ type jpegEncoder struct {
 	// strip are the pixels of one row of blocks, stride bytes from one row of pixels to the next.
 	strip  []byte
 	stride int
-	coeffs [64]int32
+	coeffs [64]int32 // of the block, in rows
+	zigzag [64]int32 // quantised, in zigzag order
 	// recip are 2^30 / quantiser, in zigzag order.
 	recip [64]int64
 	dc    int32
 	bits  jpegBits
-	block []byte
+	// raw are the bytes of a block, block the same stuffed.
+	raw, block [jpegBlock]byte
 }
 
-// jpegBits puts bits into bytes, and a zero byte after each byte 0xff, as the scan of an image demands.
+// jpegBits puts bits into bytes. It does so without asking how many are waiting, which nobody can predict where pixels are random.
 type jpegBits struct {
-	acc uint64
-	n   uint // bits in acc that are not bytes yet, below 32 between two calls
+	acc uint64 // bits that are not bytes yet, the first one highest
+	n   uint   // how many, below 8
 }
 
-func (b *jpegBits) put(dst []byte, code uint32, n uint) []byte {
-	b.acc = b.acc<<n | uint64(code)
-	if b.n += n; b.n < 32 {
-		return dst
-	}
-	b.n -= 32
-	v := uint32(b.acc >> b.n)
-	if (^v-0x01010101)&v&0x80808080 == 0 { // no byte of ^v is 0
-		return binary.BigEndian.AppendUint32(dst, v)
-	}
-	return stuffed(dst, v, 32)
+// put writes the n last bits of code, at most 32, after those that wait: to raw[at:], and a few bytes beyond the last.
+func (b *jpegBits) put(raw *[jpegBlock]byte, at, code, n uint) uint {
+	b.n += n
+	b.acc |= uint64(code) << (64 - b.n)
+	binary.BigEndian.PutUint64(raw[at&(jpegBlock/2-1):], b.acc)
+	b.acc <<= b.n &^ 7
+	at += b.n / 8
+	b.n &= 7
+	return at
 }
 
-// stuffed appends the n last bits of v, a multiple of 8.
-func stuffed(dst []byte, v uint32, n uint) []byte {
-	for n > 0 {
-		n -= 8
-		if dst = append(dst, byte(v>>n)); byte(v>>n) == 0xff {
-			dst = append(dst, 0)
+// jpegBlock is room for the bytes of a block, twice: 64 numbers of 27 bits are less than half.
+const jpegBlock = 512
+
+// stuff copies the bytes of a scan, with a zero byte after each byte 0xff, and returns how many there are.
+func stuff(dst, raw *[jpegBlock]byte, n uint) int {
+	at := 0
+	for i := uint(0); i < n; i += 4 {
+		v := binary.BigEndian.Uint32(raw[i&(jpegBlock/2-1):])
+		if i+4 <= n && (^v-0x01010101)&v&0x80808080 == 0 { // no byte of ^v is 0
+			binary.BigEndian.PutUint32(dst[at:], v)
+			at += 4
+			continue
+		}
+		for j := i; j < min(i+4, n); j++ {
+			dst[at] = byte(v >> 24)
+			if at++; byte(v>>24) == 0xff {
+				dst[at] = 0
+				at++
+			}
+			v <<= 8
 		}
 	}
-	return dst
-}
-
-// end appends what is left, filled up to a byte with ones.
-func (b *jpegBits) end(dst []byte) []byte {
-	fill := -b.n & 7
-	return stuffed(dst, uint32(b.acc<<fill|1<<fill-1), b.n+fill)
+	return at
 }
 
 // scan writes the scan of an image, which the plan gave room for, and returns its bytes.
@@ -69,22 +77,24 @@ func (e *jpegEncoder) scan(out *writer, t *jpegTables, p jpegPlan, c Content) (i
 			blocks--
 			// What follows must find room, at least as plain blocks.
 			before := e.bits
-			dc := e.transform(int(8 * x))
-			e.block = e.encode(t, e.block[:0], dc)
-			if int64(len(e.block))*8+int64(e.bits.n)+blocks*plainBits > left*8 {
+			dc := e.transform(t, int(8*x))
+			bytes := e.encode(t, dc)
+			if int64(bytes)*8+int64(e.bits.n)+blocks*plainBits > left*8 {
 				e.bits = before
-				e.block = e.bits.put(e.block[:0], plainBlock, plainBits)
+				bytes = stuff(&e.block, &e.raw, e.bits.put(&e.raw, 0, plainBlock, plainBits))
 			} else {
 				e.dc = dc
 			}
-			if err := out.write(e.block); err != nil {
+			if err := out.write(e.block[:bytes]); err != nil {
 				return n, err
 			}
-			n, left = n+int64(len(e.block)), left-int64(len(e.block))
+			n, left = n+int64(bytes), left-int64(bytes)
 		}
 	}
-	e.block = e.bits.end(e.block[:0])
-	return n + int64(len(e.block)), out.write(e.block)
+	// What is left is filled up to a byte with ones.
+	fill := -e.bits.n & 7
+	last := stuff(&e.block, &e.raw, e.bits.put(&e.raw, 0, 1<<fill-1, fill))
+	return n + int64(last), out.write(e.block[:last])
 }
 
 // stripBytes is how much memory a strip of the image takes.
@@ -122,84 +132,78 @@ const (
 	cosBits, passBits = 13, 4
 )
 
-// dct8 transforms eight numbers that are step apart in v, and drops the given bits of the fraction.
-func dct8(v *[64]int32, at, step int, drop uint) {
-	x := func(i int) *int32 { return &v[at+i*step] }
-	s0, d0 := *x(0)+*x(7), *x(0)-*x(7)
-	s1, d1 := *x(1)+*x(6), *x(1)-*x(6)
-	s2, d2 := *x(2)+*x(5), *x(2)-*x(5)
-	s3, d3 := *x(3)+*x(4), *x(3)-*x(4)
-	half := int32(1) << drop >> 1
-	*x(0) = (cos4*(s0+s1+s2+s3) + half) >> drop
-	*x(4) = (cos4*(s0-s1-s2+s3) + half) >> drop
-	*x(2) = (cos2*(s0-s3) + cos6*(s1-s2) + half) >> drop
-	*x(6) = (cos6*(s0-s3) - cos2*(s1-s2) + half) >> drop
-	*x(1) = (cos1*d0 + cos3*d1 + cos5*d2 + cos7*d3 + half) >> drop
-	*x(3) = (cos3*d0 - cos7*d1 - cos1*d2 - cos5*d3 + half) >> drop
-	*x(5) = (cos5*d0 - cos1*d1 + cos7*d2 + cos3*d3 + half) >> drop
-	*x(7) = (cos7*d0 - cos5*d1 + cos3*d2 - cos1*d3 + half) >> drop
+// dct8 transforms eight numbers.
+func dct8(x0, x1, x2, x3, x4, x5, x6, x7 int32) (y0, y1, y2, y3, y4, y5, y6, y7 int32) {
+	s0, d0 := x0+x7, x0-x7
+	s1, d1 := x1+x6, x1-x6
+	s2, d2 := x2+x5, x2-x5
+	s3, d3 := x3+x4, x3-x4
+	return cos4 * (s0 + s1 + s2 + s3), cos1*d0 + cos3*d1 + cos5*d2 + cos7*d3,
+		cos2*(s0-s3) + cos6*(s1-s2), cos3*d0 - cos7*d1 - cos1*d2 - cos5*d3,
+		cos4 * (s0 - s1 - s2 + s3), cos5*d0 - cos1*d1 + cos7*d2 + cos3*d3,
+		cos6*(s0-s3) - cos2*(s1-s2), cos7*d0 - cos5*d1 + cos3*d2 - cos1*d3
 }
 
-// transform computes the coefficients of the block at column x of the strip, with cosBits+passBits bits of fraction, and returns
-// the first, quantised.
-func (e *jpegEncoder) transform(x int) int32 {
+// transform computes the coefficients of the block at column x of the strip, quantised, and returns the first.
+func (e *jpegEncoder) transform(t *jpegTables, x int) int32 {
+	const drop, half = cosBits - passBits, 1 << (cosBits - passBits - 1)
 	for r := range 8 {
-		for i, p := range e.strip[r*e.stride+x : r*e.stride+x+8] {
-			e.coeffs[8*r+i] = int32(p) - 128
-		}
-		dct8(&e.coeffs, 8*r, 1, cosBits-passBits)
+		p := (*[8]byte)(e.strip[r*e.stride+x:])
+		y0, y1, y2, y3, y4, y5, y6, y7 := dct8(int32(p[0])-128, int32(p[1])-128, int32(p[2])-128, int32(p[3])-128,
+			int32(p[4])-128, int32(p[5])-128, int32(p[6])-128, int32(p[7])-128)
+		c := (*[8]int32)(e.coeffs[8*r:])
+		c[0], c[1], c[2], c[3] = (y0+half)>>drop, (y1+half)>>drop, (y2+half)>>drop, (y3+half)>>drop
+		c[4], c[5], c[6], c[7] = (y4+half)>>drop, (y5+half)>>drop, (y6+half)>>drop, (y7+half)>>drop
 	}
+	c := &e.coeffs
 	for i := range 8 {
-		dct8(&e.coeffs, i, 8, 0)
+		c[i], c[i+8], c[i+16], c[i+24], c[i+32], c[i+40], c[i+48], c[i+56] =
+			dct8(c[i], c[i+8], c[i+16], c[i+24], c[i+32], c[i+40], c[i+48], c[i+56])
 	}
-	return e.quantised(0, 0)
-}
-
-// quantised returns coefficient i of the zigzag order, which stands at the given place, divided by its quantiser and rounded.
-func (e *jpegEncoder) quantised(i int, place uint8) int32 {
+	// Divided by the quantisers and rounded.
 	const fraction = cosBits + passBits
-	v := int64(e.coeffs[place])
-	sign := v >> 63
-	v = (v ^ sign) - sign
-	v = (v*e.recip[i]>>30 + 1<<(fraction-1)) >> fraction
-	v = min(v, 1023) // what baseline images have room for; only rounding leads there
-	return int32((v ^ sign) - sign)
+	for i := range e.zigzag {
+		v := int64(c[t.zigzag[i]&63])
+		sign := v >> 63
+		v = (v ^ sign) - sign
+		v = (v*e.recip[i]>>30 + 1<<(fraction-1)) >> fraction
+		v = min(v, 1023) // what baseline images have room for; only rounding leads there
+		e.zigzag[i] = int32((v ^ sign) - sign)
+	}
+	return e.zigzag[0]
 }
 
-// encode appends the block's codes to dst; dc is its first coefficient.
-func (e *jpegEncoder) encode(t *jpegTables, dst []byte, dc int32) []byte {
+// encode writes the block's codes to block and returns their bytes; dc is its first coefficient.
+func (e *jpegEncoder) encode(t *jpegTables, dc int32) int {
 	size, extra := category(dc - e.dc)
-	dst = e.symbol(dst, t.dc[size], size, extra)
-	run := 0
-	for i := 1; i < 64; i++ {
-		v := e.quantised(i, t.zigzag[i])
+	code := t.dc[size]
+	b := e.bits
+	at := b.put(&e.raw, 0, uint(code.bits)<<size|extra, uint(code.n)+size)
+	run := uint(0)
+	for _, v := range e.zigzag[1:] {
 		if v == 0 {
 			run++
 			continue
 		}
 		for ; run > 15; run -= 16 {
-			dst = e.symbol(dst, t.ac[0xf0], 0, 0)
+			code := t.ac[0xf0]
+			at = b.put(&e.raw, at, uint(code.bits), uint(code.n))
 		}
 		size, extra := category(v)
-		dst = e.symbol(dst, t.ac[uint(run)<<4|size], size, extra)
+		code := t.ac[(run<<4|size)&0xff]
+		at = b.put(&e.raw, at, uint(code.bits)<<size|extra, uint(code.n)+size)
 		run = 0
 	}
 	if run > 0 {
-		dst = e.symbol(dst, t.ac[0], 0, 0)
+		at = b.put(&e.raw, at, uint(t.ac[0].bits), uint(t.ac[0].n))
 	}
-	return dst
-}
-
-func (e *jpegEncoder) symbol(dst []byte, c jpegCode, size uint, extra uint32) []byte {
-	return e.bits.put(dst, uint32(c.bits)<<size|extra, uint(c.n)+size)
+	e.bits = b
+	return stuff(&e.block, &e.raw, at)
 }
 
 // category returns how many bits a value has, and those bits: of the value, or of the value less one if it is negative.
-func category(v int32) (size uint, extra uint32) {
-	a, extra := v, uint32(v)
-	if v < 0 {
-		a, extra = -v, uint32(v-1)
-	}
-	size = uint(bits.Len32(uint32(a)))
-	return size, extra & (1<<size - 1)
+func category(v int32) (size, extra uint) {
+	sign := v >> 31
+	size = uint(bits.Len32(uint32((v ^ sign) - sign)))
+	return size & 31, uint(v+sign) & (1<<(size&31) - 1)
 }

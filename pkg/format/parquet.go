@@ -89,7 +89,8 @@ func newParquet(s Spec) (Format, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := parquetFormat{rows: int64(s.RowGroup), codec: codec, index: make(map[string]int), sizes: &parquetSizes{known: make(map[parquetShape]int64)},
+	f := parquetFormat{rows: int64(s.RowGroup), codec: codec, index: make(map[string]int),
+		sizes:   &parquetSizes{known: make(map[parquetShape]int64)},
 		readers: &sync.Pool{New: func() any { return &parquetReader{reader: reader{format: "parquet"}} }}}
 	if f.rows == 0 {
 		f.rows = parquetRows

@@ -2,22 +2,15 @@ package format
 
 import (
 	"bytes"
-	gogzip "compress/gzip"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"reflect"
-	"runtime"
 	"strings"
 	"testing"
 
-	"github.com/klauspost/compress/snappy"
-	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
-	"github.com/pierrec/lz4/v4"
 	"pgregory.net/rapid"
 
 	"github.com/benchpin/benchpin/pkg/stream"
@@ -46,7 +39,8 @@ func sevenBytes(l Layout) Layout {
 func everyColumn(size int) []Column {
 	var columns []Column
 	for _, d := range dtypes() {
-		columns = append(columns, Column{Name: "one " + d.Name, DType: d.Name, Size: 1}, Column{Name: "list." + d.Name, DType: d.Name, Size: size})
+		columns = append(columns, Column{Name: "one " + d.Name, DType: d.Name, Size: 1},
+			Column{Name: "list." + d.Name, DType: d.Name, Size: size})
 	}
 	return columns
 }
@@ -161,7 +155,8 @@ func tableOf(f Format) parquetFormat {
 func TestParquetGoReadsOurs(t *testing.T) {
 	s := stream.New("benchpin/test", 1, 21)
 	rapid.Check(t, func(t *rapid.T) {
-		spec := Spec{Name: "parquet", Compression: rapid.SampledFrom(parquetWords()).Draw(t, "compression"), RowGroup: rapid.IntRange(1, 40).Draw(t, "row group")}
+		spec := Spec{Name: "parquet", Compression: rapid.SampledFrom(parquetWords()).Draw(t, "compression"),
+			RowGroup: rapid.IntRange(1, 40).Draw(t, "row group")}
 		for i := range rapid.IntRange(1, 12).Draw(t, "columns") {
 			d := rapid.SampledFrom(dtypes()).Draw(t, "dtype")
 			spec.Columns = append(spec.Columns, Column{Name: fmt.Sprintf("c%d", i), DType: d.Name,
@@ -264,80 +259,6 @@ func (s *sequence) ReadAt(p []byte, off int64) (int, error) {
 	return bytes.NewReader(s.data).ReadAt(p, off)
 }
 
-type goRow struct {
-	A int32     `parquet:"a"`
-	B *float64  `parquet:"b,optional"`
-	C string    `parquet:"c,dict"`
-	D []float32 `parquet:"d,list"`
-	E int64     `parquet:"e,delta"`
-	F [16]byte  `parquet:"f"`
-	G struct {
-		X bool    `parquet:"x"`
-		Y []int32 `parquet:"y"`
-	} `parquet:"g"`
-}
-
-// TestWeReadParquetGos reads what parquet-go wrote, in either version of pages, with dictionaries, lists and groups.
-func TestWeReadParquetGos(t *testing.T) {
-	var rows []goRow
-	half := 0.5
-	for i := range 500 {
-		r := goRow{A: int32(i), C: fmt.Sprint("text ", i%7), D: make([]float32, 3), E: int64(i * i)}
-		if i%3 == 0 {
-			r.B = &half
-		}
-		r.G.Y = make([]int32, i%4)
-		rows = append(rows, r)
-	}
-	codecs := map[string]parquet.WriterOption{"none": parquet.Compression(&parquet.Uncompressed), "snappy": parquet.Compression(&parquet.Snappy),
-		"gzip": parquet.Compression(&parquet.Gzip), "zstd": parquet.Compression(&parquet.Zstd), "lz4": parquet.Compression(&parquet.Lz4Raw)}
-	for name, codec := range codecs {
-		for _, version := range []int{1, 2} {
-			var out bytes.Buffer
-			if err := parquet.Write(&out, rows, codec, parquet.DataPageVersion(version), parquet.MaxRowsPerRowGroup(120), parquet.PageBufferSize(400)); err != nil {
-				t.Fatal(err)
-			}
-			size := int64(out.Len())
-			all, err := New(Spec{Name: "parquet"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			some, err := New(Spec{Name: "parquet", Columns: []Column{{Name: "d", DType: "float32", Size: 3}, {Name: "a", DType: "int32", Size: 1}, {Name: "e", DType: "int64", Size: 1, Skip: true}}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for k := 0; k < len(rows); k += 33 {
-				a, err := all.ReadSample(bytes.NewReader(out.Bytes()), size, k, nil)
-				if err != nil {
-					t.Fatalf("%s, pages v%d, row %d: %v", name, version, k, err)
-				}
-				b, err := some.ReadSample(bytes.NewReader(out.Bytes()), size, k, nil)
-				if err != nil || b.Logical != 16 || b.Asked >= a.Asked {
-					t.Fatalf("%s, pages v%d, row %d: %+v of %+v, %v", name, version, k, b, a, err)
-				}
-			}
-			if _, err := all.ReadSample(bytes.NewReader(out.Bytes()), size, len(rows), nil); err == nil {
-				t.Errorf("%s: row %d was read", name, len(rows))
-			}
-			for bad, columns := range map[string][]Column{
-				"1 of the 2 columns": {{Name: "a", DType: "int32", Size: 1}, {Name: "z", DType: "int32", Size: 1}},
-				`"a" is not of type`: {{Name: "a", DType: "float32", Size: 1}},
-				`"d" is not a list`:  {{Name: "d", DType: "float64", Size: 3}},
-				`"a" is not of`:      {{Name: "a", DType: "int32", Size: 2}},
-				`"e" is not of`:      {{Name: "e", DType: "int8", Size: 1}},
-			} {
-				f, err := New(Spec{Name: "parquet", Columns: columns})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := f.ReadSample(bytes.NewReader(out.Bytes()), size, 0, nil); err == nil || !strings.Contains(err.Error(), bad) {
-					t.Errorf("%s, columns %v: %v", name, columns, err)
-				}
-			}
-		}
-	}
-}
-
 func TestParquetSpecs(t *testing.T) {
 	one := []Column{{Name: "a", DType: "float32", Size: 1}}
 	for text, s := range map[string]Spec{
@@ -400,204 +321,4 @@ func TestParquetSizes(t *testing.T) {
 			t.Errorf("%d rows of %d bytes: %d bytes, %v; the numbers alone have %d", c.rows, l.SampleBytes(), n, err, l.PayloadBytes())
 		}
 	}
-}
-
-// bodies returns the pages of all chunks of a file, as they stand in it, with their sizes decompressed.
-func bodies(t *testing.T, data []byte) (pages [][]byte, plain []int64) {
-	t.Helper()
-	file, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, g := range file.Metadata().RowGroups {
-		for _, c := range g.Columns {
-			m := c.MetaData
-			start := m.DataPageOffset
-			if m.DictionaryPageOffset > 0 {
-				start = m.DictionaryPageOffset
-			}
-			r := &parquetReader{reader: reader{format: "parquet"}}
-			r.reset(bytes.NewReader(data), int64(len(data)), nil)
-			for r.span(start, start+m.TotalCompressedSize); r.at() < r.size; {
-				var h parquetPageHead
-				if err := r.pageHead(&h); err != nil {
-					t.Fatal(err)
-				}
-				pages, plain = append(pages, data[r.at():r.at()+h.size]), append(plain, h.plain)
-				if err := r.skip(h.size); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-	}
-	return pages, plain
-}
-
-// TestPagesHoldTheSame decompresses every page by another decoder than the writer's, and compares it with that of a file which is
-// not compressed.
-func TestPagesHoldTheSame(t *testing.T) {
-	columns := append(everyColumn(700), Column{Name: "tiny", DType: "bool", Size: 1}, Column{Name: "long", DType: "float32", Size: 400000})
-	l := tableLayout(columns, 20)
-	var want [][]byte
-	for _, word := range parquetWords() {
-		f, err := New(Spec{Name: "parquet", Columns: columns, RowGroup: 7, Compression: word})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var out bytes.Buffer
-		if err := f.Write(&out, l, l.DType.Seeded(stream.New("benchpin/test", 1, 25), 1), nil); err != nil {
-			t.Fatal(err)
-		}
-		pages, plain := bodies(t, out.Bytes())
-		if want == nil {
-			want = pages
-		}
-		if len(pages) != len(want) || len(pages) < 100 {
-			t.Fatalf("%s: %d pages, %d if they are not compressed", word, len(pages), len(want))
-		}
-		for i, p := range pages {
-			var got []byte
-			var err error
-			switch word {
-			case "":
-				got = p
-			case "snappy":
-				got, err = snappy.Decode(nil, p)
-			case "lz4":
-				var n int
-				got = make([]byte, plain[i])
-				n, err = lz4.UncompressBlock(p, got)
-				got = got[:n]
-			case "gzip":
-				var r *gogzip.Reader
-				if r, err = gogzip.NewReader(bytes.NewReader(p)); err == nil {
-					got, err = io.ReadAll(r)
-				}
-			case "zstd":
-				var d *zstd.Decoder
-				if d, err = zstd.NewReader(bytes.NewReader(p)); err == nil {
-					got, err = io.ReadAll(d)
-					d.Close()
-				}
-			}
-			if err != nil || !bytes.Equal(got, want[i]) || plain[i] != int64(len(got)) {
-				t.Fatalf("%s: page %d of %d bytes, which should become %d, becomes %d: %v", word, i, len(p), plain[i], len(got), err)
-			}
-		}
-		t.Logf("%q: %d bytes for %d", word, out.Len(), l.PayloadBytes())
-	}
-}
-
-// TestParquetDamage cuts and bends files of every compression: an error that names the place, or other numbers; never a panic.
-func TestParquetDamage(t *testing.T) {
-	columns := everyColumn(3)
-	l := tableLayout(columns, 20)
-	for _, word := range parquetWords() {
-		f, err := New(Spec{Name: "parquet", Columns: columns, RowGroup: 8, Compression: word})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var out bytes.Buffer
-		if err := f.Write(&out, l, l.DType.Seeded(stream.New("benchpin/test", 1, 22), 1), nil); err != nil {
-			t.Fatal(err)
-		}
-		data := out.Bytes()
-		step, refused := 41, 0
-		if os.Getenv("BENCHPIN_LONG") == "1" {
-			step = 1
-		}
-		for i := 0; i < len(data); i += step {
-			bent := bytes.Clone(data)
-			bent[i] ^= 1 << (i % 8)
-			for _, b := range [][]byte{bent, data[:i]} {
-				_, err := f.ReadSample(bytes.NewReader(b), int64(len(b)), 9, nil)
-				var damage *DataError
-				if err != nil && (!errors.As(err, &damage) || damage.Format != "parquet" || damage.Offset < 0 || damage.Offset > int64(len(b))) {
-					t.Fatalf("%s: byte %d: %v", word, i, err)
-				}
-				if err != nil {
-					refused++
-				} else if len(b) < len(data) {
-					t.Fatalf("%s: the first %d of %d bytes were read", word, i, len(data))
-				}
-			}
-		}
-		t.Logf("%q: %d of %d damaged files were refused", word, refused, 2*((len(data)+step-1)/step))
-	}
-}
-
-// TestLongVectorsNeedLittleMemory writes rows of 40 MB without holding one, and reads them the same way.
-func TestLongVectorsNeedLittleMemory(t *testing.T) {
-	columns := []Column{{Name: "a", DType: "float32", Size: 10 << 20}, {Name: "b", DType: "int8", Size: 1}}
-	f, err := New(Spec{Name: "parquet", Columns: columns})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := tableLayout(columns, 2)
-	var out bytes.Buffer
-	size, err := f.Size(l)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out.Grow(int(size))
-	buf := make([]byte, 64<<10)
-	if got := allocatedBy(func() {
-		if err := f.Write(&out, l, l.DType.Seeded(stream.New("benchpin/test", 1, 23), 1), buf); err != nil {
-			t.Fatal(err)
-		}
-	}); got > 2<<20 { // the stream's own small change, for each piece
-		t.Errorf("writing %d bytes took %d bytes of memory", size, got)
-	}
-	if got := allocatedBy(func() {
-		if _, err := f.ReadSample(bytes.NewReader(out.Bytes()), size, 1, buf); err != nil {
-			t.Fatal(err)
-		}
-	}); got > 64<<10 {
-		t.Errorf("reading a row group of %d bytes took %d bytes of memory", size, got)
-	}
-}
-
-func FuzzReadParquet(f *testing.F) {
-	columns := []Column{{Name: "a", DType: "float16", Size: 1}, {Name: "b", DType: "int8", Size: 3}, {Name: "c", DType: "bool", Size: 1}}
-	l := tableLayout(columns, 5)
-	var all Format
-	for _, word := range parquetWords() {
-		w, err := New(Spec{Name: "parquet", Columns: columns, RowGroup: 3, Compression: word})
-		if err != nil {
-			f.Fatal(err)
-		}
-		var out bytes.Buffer
-		if err := w.Write(&out, l, l.DType.Seeded(stream.New("benchpin/test", 1, 24), 1), nil); err != nil {
-			f.Fatal(err)
-		}
-		f.Add(out.Bytes(), 4)
-		if all == nil {
-			all = w
-		}
-	}
-	any, err := ByName("parquet")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Fuzz(func(t *testing.T, data []byte, k int) {
-		for _, r := range []Format{all, any} {
-			small, err1 := r.ReadSample(bytes.NewReader(data), int64(len(data)), k, make([]byte, MinBuffer))
-			large, err2 := r.ReadSample(bytes.NewReader(data), int64(len(data)), k, make([]byte, 1<<16))
-			if small != large || (err1 == nil) != (err2 == nil) || err1 != nil && err1.Error() != err2.Error() {
-				t.Fatalf("buffer 4 KiB: %+v, %v\nbuffer 64 KiB: %+v, %v", small, err1, large, err2)
-			}
-			if err1 == nil && (small.Asked < 8 || small.Logical < 0) {
-				t.Fatalf("%+v of a file of %d bytes", small, len(data))
-			}
-		}
-	})
-}
-
-// allocatedBy returns the bytes that f allocates.
-func allocatedBy(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
 }

@@ -52,8 +52,8 @@ func parquetCodecOf(word string) (parquetCodec, error) {
 	case "zstd":
 		return compressing(pqZstd, zstdBound, func() *parquetPacker {
 			// Bytes that do not repeat get a code, too, as the reference encoder gives them one.
-			enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderCRC(false),
-				zstd.WithAllLitEntropyCompression(true), zstd.WithWindowSize(parquetPage), zstd.WithLowerEncoderMem(true))
+			enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault),
+				zstd.WithEncoderCRC(false), zstd.WithAllLitEntropyCompression(true), zstd.WithWindowSize(parquetPage), zstd.WithLowerEncoderMem(true))
 			return &parquetPacker{compress: func(dst *memory, src []byte) error {
 				if err == nil {
 					dst.b = enc.EncodeAll(src, dst.b)
