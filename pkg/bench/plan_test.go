@@ -185,7 +185,8 @@ func TestUnsupportedWorkloads(t *testing.T) {
 			continue
 		}
 		contains(t, err, c.key, c.parts, "supported: ")
-		if c.key != "workflow.train" { // with workflow.checkpoint it is another kind of run
+		// Training that is off is another kind of run with workflow.checkpoint; no sampler goes with a loader that does not exist.
+		if c.key != "workflow.train" && c.key != "reader.data_loader_sampler" {
 			all, keys = append(all, c.change), append(keys, c.key)
 		}
 	}
@@ -254,6 +255,37 @@ func TestNoRateIsRequired(t *testing.T) {
 	}
 }
 
+// TestLoadersAndTheirContainers: a loader of another framework, and a container that a loader does not read, are refused as in DLIO.
+func TestLoadersAndTheirContainers(t *testing.T) {
+	for _, c := range []struct {
+		key, parts string
+		change     func(w *workload.Workload)
+	}{
+		{"dataset.format", "hdf5_opt", func(w *workload.Workload) { w.Dataset.Format = "hdf5_opt" }},
+		{"dataset.format", "tensorflow or native_dali", func(w *workload.Workload) { w.Dataset.Format, w.Reader.DataLoader = "tfrecord", "dali" }},
+		{"dataset.format", "others with dali", func(w *workload.Workload) { w.Dataset.Format, w.Reader.DataLoader = "hdf5", "native_dali" }},
+		{"reader.data_loader", "with framework pytorch", func(w *workload.Workload) { w.Reader.DataLoader = "tensorflow" }},
+		{"reader.data_loader", "with framework tensorflow", func(w *workload.Workload) { w.Framework = "tensorflow" }},
+		{"reader.data_loader_sampler", "iterative with data_loader tensorflow", func(w *workload.Workload) {
+			tensorflow(w)
+			w.Reader.DataLoaderSampler = "index"
+		}},
+	} {
+		_, err := NewPlan(testWorkload(c.change), equalFiles(16, 1000))
+		var u *UnsupportedError
+		if !errors.As(err, &u) || len(u.Keys) != 1 || u.Keys[0].Key != c.key {
+			t.Errorf("%s: found %v", c.key, err)
+			continue
+		}
+		contains(t, err, c.parts)
+	}
+}
+
+// tensorflow asks for TensorFlow's loader on tfrecord.
+func tensorflow(w *workload.Workload) {
+	w.Framework, w.Reader.DataLoader, w.Dataset.Format = "tensorflow", "tensorflow", "tfrecord"
+}
+
 // TestNotes: what no store can make up for is said in the plan.
 func TestNotes(t *testing.T) {
 	for _, c := range []struct {
@@ -269,6 +301,17 @@ func TestNotes(t *testing.T) {
 		{"1 of 16 samples are not read", func(w *workload.Workload) { w.Reader.BatchSize = 5 }},
 		{"order is dlio", func(w *workload.Workload) { w.Benchpin.Order, w.Reader.FileShuffle = "dlio", "seed" }},
 		{"seeded", func(w *workload.Workload) { w.Reader.SampleShuffle = "random" }},
+		{"computation_threads makes no difference", func(w *workload.Workload) { w.Reader.ComputationThreads = 4 }},
+		{"transfer_size makes no difference", func(w *workload.Workload) { w.Reader.TransferSize = 4096 }},
+		{"pieces of 4096 bytes", func(w *workload.Workload) { tensorflow(w); w.Reader.TransferSize = 100 }},
+		{"preprocess_time is not slept by the tensorflow loader on tfrecord", func(w *workload.Workload) {
+			tensorflow(w)
+			w.Reader.PreprocessTime = constant(time.Second)
+		}},
+		{"read_type makes no difference", func(w *workload.Workload) { tensorflow(w); w.Reader.ReadType = "memory" }},
+		{"read_threads is 0: the dali loader", func(w *workload.Workload) { w.Reader.DataLoader, w.Reader.ReadThreads = "dali", 0 }},
+		{"nothing is read", func(w *workload.Workload) { w.Reader.DataLoader = "synthetic" }},
+		{"a worker reads each of its files once", func(w *workload.Workload) { w.Reader.ReadType = "memory" }},
 		{"starts no profiler", func(w *workload.Workload) { w.Workflow.Profiling = true }},
 		{"no AU: output.metric excludes 16 steps and an epoch has 16", func(w *workload.Workload) { w.Output.Metric.ExcludeStartSteps = 16 }},
 	} {
@@ -282,6 +325,39 @@ func TestNotes(t *testing.T) {
 	}
 	if p, err := NewPlan(testWorkload(nil), equalFiles(16, 1000)); err != nil || len(p.Notes) != 0 {
 		t.Errorf("a plain workload: %v, %v", err, p.Notes)
+	}
+}
+
+// TestPlanOfStreams: resnet50's numbers on tfrecord: 1024 files of 1251 records for 8 accelerators, batch 400, and the loaders' memory.
+func TestPlanOfStreams(t *testing.T) {
+	const rec = 114304
+	w := testWorkload(func(w *workload.Workload) {
+		tensorflow(w)
+		w.Dataset.NumFilesTrain, w.Dataset.NumSamplesPerFile, w.Reader.BatchSize, w.Benchpin.Accelerators = 1024, 1251, 400, 8
+		w.Reader.ReadThreads, w.Reader.ComputationThreads, w.Reader.SampleShuffle, w.Reader.ShuffleSize = 8, 8, "seed", 1024
+		w.Train.ComputationTime = constant(435 * time.Millisecond)
+	})
+	p, err := NewPlan(w, equalFiles(1024, 1251*rec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 1,281,024 samples over 3,200 a step.
+	if p.StepsPerEpoch != 400 || p.SamplesDropped != 1024 || p.BytesTotal != 400*3200*rec || p.Loader != "tensorflow" || p.PrefetchFactor != 10 {
+		t.Errorf("found %+v", p.Plan)
+	}
+	near(t, "bytes/s", *p.RequiredBytesPerSecond, 3200*rec/(0.435/0.9))
+	// 64 pieces and as many read buffers of 256 KiB each, and the order of the buffer of 160,000 samples twice.
+	if m := int64(p.MemoryBytes); m < 2*64*256<<10 || m > 2*64*256<<10+8<<20 {
+		t.Errorf("memory: found %d bytes", m)
+	}
+	w.Reader.ReadThreads = 2000
+	if _, err := NewPlan(w, equalFiles(1024, 1251*rec)); !errors.Is(err, ErrImpossible) {
+		t.Errorf("16,000 streams at once: found %v", err)
+	}
+	// A cap reads what the buffer needs beyond it, and no more.
+	w.Reader.ReadThreads, w.Train.TotalTrainingSteps = 8, 10
+	if p, err = NewPlan(w, equalFiles(1024, 1251*rec)); err != nil || p.BytesTotal != 8*(4000+1023)*rec {
+		t.Errorf("10 steps: %v, found %d bytes", err, p.BytesTotal)
 	}
 }
 
