@@ -10,13 +10,14 @@ import "C"
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
+	"hash/adler32"
 	"io"
 	"math"
 	"slices"
+	"sync"
 	"unsafe"
-
-	"github.com/klauspost/compress/zlib"
 )
 
 // h5MaxChunks bounds the chunks of a file: where each of them lies is kept in memory while the file is written.
@@ -29,11 +30,14 @@ type h5Chunks struct {
 }
 
 // h5Gzip is h5Chunks with compressed chunks, so that a file's size follows from its content.
-type h5Gzip struct{ h5Chunks }
+type h5Gzip struct {
+	h5Chunks
+	packers *sync.Pool
+}
 
 func newH5Chunks(f hdf5, c *h5Chunked) (Format, error) {
 	if c.level >= 0 {
-		return h5Gzip{h5Chunks{f, *c}}, nil
+		return h5Gzip{h5Chunks{f, *c}, &sync.Pool{New: newH5Packer}}, nil
 	}
 	return h5Chunks{f, *c}, nil
 }
@@ -263,8 +267,8 @@ func (f h5Gzip) Size(l Layout) (int64, error) {
 	return n + 2*h5Block, err // small chunks may leave gaps where larger ones do not
 }
 
-// h5GzipBound is more than any compressed chunk of n bytes: stored blocks of 64 KiB with 5 bytes each, and what is around them.
-func h5GzipBound(n int64) int64 { return n + n>>10 + 64 }
+// h5GzipBound is the most that a chunk of n bytes can become: zlib's header, the deflated bytes, their checksum.
+func h5GzipBound(n int64) int64 { return 2 + deflateBound(n) + 4 }
 
 // Measure compresses every chunk, and lays out the file.
 func (f h5Gzip) Measure(l Layout, c Content, buf []byte) (int64, error) {
@@ -292,70 +296,47 @@ func (f h5Gzip) Write(w io.Writer, l Layout, c Content, buf []byte) error {
 	}
 	half := len(buf) / 2
 	out := writer{w: w, buf: buf[:half]}
-	packer, err := newH5Packer(f.how.level, buf[half:])
-	if err != nil {
+	packer := f.packers.Get().(*h5Packer)
+	defer f.packers.Put(packer)
+	return f.stream(&out, g, l.DType, sizes, func(k int64) error {
+		_, err := packer.pack(g, c, k, f.how.level, buf[half:], &out)
 		return err
-	}
-	return f.stream(&out, g, l.DType, sizes, func(k int64) error { return packer.pack(g, c, k, writerOf{&out}) })
+	})
 }
 
 // sizes returns the bytes of every chunk when compressed.
 func (f h5Gzip) sizes(g *h5Grid, c Content, buf []byte) ([]uint64, error) {
-	packer, err := newH5Packer(f.how.level, buf)
-	if err != nil {
-		return nil, err
-	}
+	packer := f.packers.Get().(*h5Packer)
+	defer f.packers.Put(packer)
 	sizes := make([]uint64, g.chunks*int64(f.datasets))
 	for k := range sizes {
-		var n counter
-		if err := packer.pack(g, c, int64(k), &n); err != nil {
+		n, err := packer.pack(g, c, int64(k), f.how.level, buf, nil)
+		if err != nil {
 			return nil, err
-		}
-		if int64(n) > h5GzipBound(g.bytes) {
-			return nil, fmt.Errorf("hdf5: a chunk of %d bytes has %d when compressed, more than the bound %d", g.bytes, n, h5GzipBound(g.bytes))
 		}
 		sizes[k] = uint64(n)
 	}
 	return sizes, nil
 }
 
-// counter counts what is written.
-type counter int64
+// h5Packer compresses chunks to zlib's format, as HDF5's gzip filter has them.
+type h5Packer struct{ deflate *deflater }
 
-func (c *counter) Write(p []byte) (int, error) {
-	*c += counter(len(p))
-	return len(p), nil
-}
+func newH5Packer() any { return &h5Packer{newDeflater()} }
 
-// writerOf is a writer as io.Writer.
-type writerOf struct{ w *writer }
-
-func (w writerOf) Write(p []byte) (int, error) {
-	if err := w.w.write(p); err != nil {
-		return 0, err
+// pack compresses chunk k in pieces of buf, and returns its bytes; a nil out only counts them. The level stands in the header, as
+// zlib would put it there, and changes nothing else: of random elements there is only one thing to gain.
+func (p *h5Packer) pack(g *h5Grid, c Content, k int64, level int, buf []byte, out *writer) (int64, error) {
+	if out != nil {
+		if err := out.write([]byte{0x78, [...]byte{0x01, 0x01, 0x5e, 0x5e, 0x5e, 0x5e, 0x9c, 0xda, 0xda, 0xda}[level]}); err != nil {
+			return 0, err
+		}
 	}
-	return len(p), nil
-}
-
-// h5Packer compresses chunks. The encoder is klauspost/compress's, whose version go.mod pins and golden values hold.
-type h5Packer struct {
-	z   *zlib.Writer
-	buf []byte
-}
-
-func newH5Packer(level int, buf []byte) (*h5Packer, error) {
-	z, err := zlib.NewWriterLevel(nil, level)
-	if err != nil {
-		return nil, fmt.Errorf("hdf5: %w", err)
-	}
-	return &h5Packer{z, buf}, nil
-}
-
-func (p *h5Packer) pack(g *h5Grid, c Content, k int64, to io.Writer) error {
-	p.z.Reset(to)
+	p.deflate.reset(out)
+	sum := adler32.New()
 	if err := g.each(k, func(off, n int64) error {
 		for n > 0 {
-			piece := p.buf[:min(n, int64(len(p.buf)))]
+			piece := buf[:min(n, int64(len(buf)))]
 			if off < 0 {
 				clear(piece)
 			} else {
@@ -363,13 +344,20 @@ func (p *h5Packer) pack(g *h5Grid, c Content, k int64, to io.Writer) error {
 				off += int64(len(piece))
 			}
 			n -= int64(len(piece))
-			if _, err := p.z.Write(piece); err != nil {
+			if out != nil {
+				sum.Write(piece)
+			}
+			if err := p.deflate.write(piece); err != nil {
 				return err
 			}
 		}
 		return nil
 	}); err != nil {
-		return err
+		return 0, err
 	}
-	return p.z.Close()
+	n, err := p.deflate.close()
+	if err != nil || out == nil {
+		return 2 + n + 4, err
+	}
+	return 2 + n + 4, out.write(binary.BigEndian.AppendUint32(nil, sum.Sum32()))
 }

@@ -253,7 +253,7 @@ func TestBadChunks(t *testing.T) {
 
 const goldenLibrary = "testdata/golden-hdf5-chunks-v1.txt"
 
-// goldenChunks are the digests of files that libhdf5 laid out and whose chunks the pinned encoder compressed.
+// goldenChunks are the digests of files that libhdf5 laid out.
 func goldenChunks(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("# Chunked HDF5: stream 3 of domain benchpin/test, version 1, seed 2026. They never change, whatever the version of libhdf5.\n")
