@@ -27,6 +27,7 @@ func (r *parquetReader) footer(size int64) error {
 	r.footerAt = size - parquetTail - n
 	r.span(r.footerAt, r.footerAt+n)
 	r.leaves, r.found, r.kept = r.leaves[:0], r.found[:0], r.kept[:0]
+	r.firsts, r.all = r.firsts[:0], r.all[:0]
 	if err := r.metadata(); err != nil {
 		return err
 	}
@@ -47,6 +48,7 @@ func (r *parquetReader) metadata() error {
 		}
 		switch {
 		case typ == thriftStop:
+			r.rows = rows
 			switch {
 			case rows < 0 || first != rows:
 				return r.problem(fmt.Sprintf("row groups of %d rows in all, and a footer that says %d", first, rows))
@@ -209,6 +211,9 @@ func (r *parquetReader) rowGroups() (rows int64, err error) {
 		}
 		if count < 0 || count > 1<<62-rows {
 			return 0, r.problem(fmt.Sprintf("a row group of %d rows", count))
+		}
+		if r.remember {
+			r.firsts, r.all = append(r.firsts, rows), append(r.all, r.found...)
 		}
 		if r.row >= rows && r.row-rows < count {
 			r.kept, r.found = r.found, r.kept

@@ -16,15 +16,23 @@ func (f parquetFormat) ReadSample(file io.ReaderAt, size int64, k int, buf []byt
 	if err := r.footer(size); err != nil {
 		return Sample{}, err
 	}
-	var logical int64
-	for i := range r.kept {
-		n, err := r.chunk(&r.kept[i])
+	logical, err := r.chunks(r.kept)
+	if err != nil {
+		return Sample{}, err
+	}
+	return Sample{Logical: logical, Asked: r.asked}, nil
+}
+
+// chunks reads chunks of the row group of groupRows rows, and returns the bytes of one row.
+func (r *parquetReader) chunks(pieces []parquetPiece) (logical int64, err error) {
+	for i := range pieces {
+		n, err := r.chunk(&pieces[i])
 		if err != nil {
-			return Sample{}, err
+			return 0, err
 		}
 		logical += n
 	}
-	return Sample{Logical: logical, Asked: r.asked}, nil
+	return logical, nil
 }
 
 // parquetReader is the memory for reading.
@@ -37,8 +45,13 @@ type parquetReader struct {
 	// found are the chunks of the row group that is being read, kept those of the one that holds the row.
 	found, kept []parquetPiece
 	groupRows   int64 // of the kept one
-	footerAt    int64
-	unpack      parquetUnpacker
+	rows        int64 // of the file
+	// remember keeps all row groups: their first rows, and the chunks to read of each.
+	remember bool
+	firsts   []int64
+	all      []parquetPiece
+	footerAt int64
+	unpack   parquetUnpacker
 }
 
 // parquetLeaf is a column of numbers in the file.

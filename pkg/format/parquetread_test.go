@@ -3,11 +3,13 @@ package format
 import (
 	"bytes"
 	gogzip "compress/gzip"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 	"github.com/pierrec/lz4/v4"
+	"pgregory.net/rapid"
 
 	"github.com/benchpin/benchpin/pkg/stream"
 )
@@ -180,6 +183,70 @@ func TestPagesHoldTheSame(t *testing.T) {
 		}
 		t.Logf("%q: %d bytes for %d", word, out.Len(), l.PayloadBytes())
 	}
+}
+
+// TestParquetMemory: a reader with a memory sees what one without sees, and asks for the footer once a file and for each row group once
+// while it is among the last four.
+func TestParquetMemory(t *testing.T) {
+	columns := append(everyColumn(3), Column{Name: "not read", DType: "float64", Size: 50, Skip: true})
+	f, err := New(Spec{Name: "parquet", Columns: columns, RowGroup: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := tableLayout(columns, 95)
+	var files [][]byte
+	for i := range uint64(2) {
+		files = append(files, madeBy(t, f, l, l.DType.Seeded(stream.New("benchpin/test", 1, 27), i)))
+	}
+	size := int64(len(files[0]))
+	footer := 8 + int64(binary.LittleEndian.Uint32(files[0][size-8:]))
+	rapid.Check(t, func(t *rapid.T) {
+		m := f.(Remembering).Remember()
+		type place struct{ file, group int }
+		var recent []place
+		last := -1
+		for range rapid.IntRange(1, 60).Draw(t, "reads") {
+			at := place{file: rapid.IntRange(0, 1).Draw(t, "file")}
+			k := rapid.IntRange(0, 94).Draw(t, "row")
+			at.group = k / 10
+			plain, err := f.ReadSample(bytes.NewReader(files[at.file]), size, k, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := plain
+			switch i := slices.Index(recent, at); {
+			case i >= 0:
+				want.Asked, recent = 0, slices.Delete(recent, i, i+1)
+			case last == at.file:
+				want.Asked -= footer
+			}
+			if want.Asked > 0 {
+				last = at.file
+			}
+			if recent = append(recent, at); len(recent) > parquetGroups {
+				recent = recent[1:]
+			}
+			if got, err := m.ReadSampleOf(int64(at.file), bytes.NewReader(files[at.file]), size, k, nil); err != nil || got != want {
+				t.Fatalf("row %d of file %d: %+v, %v; want %+v", k, at.file, got, err, want)
+			}
+			if rapid.IntRange(0, 9).Draw(t, "forget") == 0 {
+				m.Forget()
+				recent, last = nil, -1
+			}
+			for _, k := range []int{-1, 95} {
+				if _, err := m.ReadSampleOf(int64(at.file), bytes.NewReader(files[at.file]), size, k, nil); err == nil {
+					t.Fatalf("row %d was read", k)
+				}
+				last = -1
+			}
+			if len(recent) > 0 && rapid.Bool().Draw(t, "damaged") {
+				cut := files[at.file][:size-1]
+				if _, err := m.ReadSampleOf(7, bytes.NewReader(cut), size-1, k, nil); err == nil {
+					t.Fatal("a damaged file was read")
+				}
+			}
+		}
+	})
 }
 
 // TestParquetDamage cuts and bends files of every compression: an error that names the place, or other numbers; never a panic.

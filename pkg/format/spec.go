@@ -94,6 +94,21 @@ type SampleStream interface {
 	Close()
 }
 
+// Remembering is a Format whose framework's reader keeps, from one sample to the next, what it read of a file: parquet's row groups,
+// which hold thousands of samples.
+type Remembering interface {
+	// Remember returns a reader with a memory of its own, for one goroutine.
+	Remember() SampleReader
+}
+
+// SampleReader reads samples as Format.ReadSample does, but asks nothing of a file for what it still has of it.
+type SampleReader interface {
+	// ReadSampleOf reads sample k of f, the file of the given number and size, which must not change between two calls.
+	ReadSampleOf(file int64, f io.ReaderAt, size int64, k int, buf []byte) (Sample, error)
+	// Forget drops what is kept, as at the start of an epoch.
+	Forget()
+}
+
 // containers lists every container once, with what makes it from a Spec. A constructor refuses options that it does not have.
 func containers() []container {
 	return []container{
