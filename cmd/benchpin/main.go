@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -25,10 +26,18 @@ var (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := newApp().run(ctx, commandLine(os.Args))
-	stop()
-	os.Exit(code)
+	context.AfterFunc(ctx, func() {
+		stop() // the next signal ends the process at once
+		time.Sleep(longestEnd)
+		fmt.Fprintf(os.Stderr, "benchpin: interrupted, and something hangs that was not done within %v; what it was writing is incomplete\n", longestEnd)
+		os.Exit(exitInterrupted)
+	})
+	os.Exit(newApp().run(ctx, commandLine(os.Args)))
 }
+
+// longestEnd is how long an interrupted command may take to put away what it has. Commands need a fraction of it, unless a file
+// system hangs.
+const longestEnd = 10 * time.Second
 
 // commandLine returns the arguments of a process, with the command in front that the program's own name stands for: a link to it
 // named as one of DLIO's programs behaves as that one does.

@@ -1,24 +1,23 @@
 package datagen
 
 import (
-	"bufio"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
 var makeGolden = flag.Bool("make-golden", false, "write the golden file, if there is none")
-
-const goldenFile = "testdata/golden-v1.txt"
 
 // after returns a channel that fires at a random moment, later on the average from call to call.
 func after(n int) <-chan time.Time {
@@ -62,39 +61,63 @@ func goldenLines(t testing.TB) []string {
 	return append(lines, text)
 }
 
+// containerLines are data sets in every container, whose roots are frozen too.
+func containerLines(t testing.TB) []string {
+	t.Helper()
+	all := containers()
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		r := recipe(t, 1, append(all[name], "num_files_train: 5", "num_files_eval: 3", "num_subfolders_eval: 2")...)
+		h := generate(t, nullStore{io.Discard}, r, Options{})
+		lines = append(lines, fmt.Sprintf("%s = %d %s", r.JSON(), h.Bytes, h.Root))
+	}
+	return lines
+}
+
+// goldenFiles are the files of frozen values, with what makes them and what they say of themselves.
+func goldenFiles() map[string]struct {
+	lines func(testing.TB) []string
+	about string
+} {
+	return map[string]struct {
+		lines func(testing.TB) []string
+		about string
+	}{
+		"testdata/golden-v1.txt":            {goldenLines, "# Data sets of generator version 1: recipe = bytes root. They never change. The last line has sizes of samples."},
+		"testdata/golden-v1-containers.txt": {containerLines, "# Data sets of generator version 1 in every container: recipe = bytes root. They never change."},
+	}
+}
+
 func TestMakeGolden(t *testing.T) {
 	if !*makeGolden {
 		t.Skip("golden values are only written with -make-golden, and never over existing ones")
 	}
-	if _, err := os.Stat(goldenFile); !errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("%s exists: released values never change; a new generator version gets a new file", goldenFile)
-	}
-	text := "# Data sets of generator version 1: recipe = bytes root. They never change. The last line has sizes of samples.\n" +
-		strings.Join(goldenLines(t), "\n") + "\n"
-	if err := os.WriteFile(goldenFile, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
+	for name, file := range goldenFiles() {
+		if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+			t.Logf("%s exists: released values never change; a new generator version gets a new file", name)
+			continue
+		}
+		if err := os.WriteFile(name, []byte(file.about+"\n"+strings.Join(file.lines(t), "\n")+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
 func TestGolden(t *testing.T) {
-	f, err := os.Open(goldenFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	var want []string
-	for sc := bufio.NewScanner(f); sc.Scan(); {
-		if !strings.HasPrefix(sc.Text(), "#") {
-			want = append(want, sc.Text())
+	for name, file := range goldenFiles() {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	got := goldenLines(t)
-	if len(got) != len(want) {
-		t.Fatalf("%d golden values, %d computed", len(want), len(got))
-	}
-	for i := range want {
-		if got[i] != want[i] {
-			t.Errorf("\n got %s\nwant %s", got[i], want[i])
+		want := strings.Split(strings.TrimSpace(string(data)), "\n")[1:] // after the line about the file
+		got := file.lines(t)
+		if len(got) != len(want) {
+			t.Fatalf("%s: %d golden values, %d computed", name, len(want), len(got))
+		}
+		for i := range want {
+			if got[i] != want[i] {
+				t.Errorf("%s:\n got %s\nwant %s", name, got[i], want[i])
+			}
 		}
 	}
 }
@@ -114,7 +137,7 @@ func TestGoldenOnARM64(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("cross-compile: %v\n%s", err, out)
 	}
-	out, err := exec.Command(qemu, bin, "-test.v", "-test.run", "^(TestGolden|TestSpread|TestWorkersDoNotShow|TestDLIOTrees)$").CombinedOutput()
+	out, err := exec.Command(qemu, bin, "-test.v", "-test.run", "^(TestGolden|TestSpread|TestWorkersDoNotShow|TestContainersAreTheSameEverywhere)$").CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: TestGolden ") {
 		t.Fatalf("on arm64: %v\n%s", err, out)
 	}

@@ -12,6 +12,7 @@ import (
 
 // TestReadingDeflatedAllocatesNothing is TestReadingAllocatesNothing for files of other origin.
 func TestReadingDeflatedAllocatesNothing(t *testing.T) {
+	keptScratch(t)
 	npz := newNPZ()
 	data := deflated(t, written(t, newNPY(), Layout{Dims: []int{300, 300}, Samples: 2, DType: dtype(t, "uint8")}, 1, 0))
 	buf, r := make([]byte, 1<<16), bytes.NewReader(data)

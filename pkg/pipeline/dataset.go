@@ -32,36 +32,6 @@ type recipeFiles struct {
 	recipe       datagen.Recipe
 	first, files int     // of the recipe's data files
 	sizes        []int64 // measured, where that is little work; else nil
-	sample       sampleSize
-}
-
-// sampleSize is how many bytes of a sample a workload reads: all of them (0), or those of the columns that it reads.
-type sampleSize int64
-
-// readColumns is the part of a row of columns that a workload reads; 0 where its samples have no columns.
-func readColumns(w *workload.Workload) (sampleSize, error) {
-	spec, err := format.SpecOf(&w.Dataset)
-	if err != nil {
-		return 0, err
-	}
-	var n sampleSize
-	for _, c := range spec.Columns {
-		t, err := format.ParseDType(c.DType)
-		if err != nil {
-			return 0, fmt.Errorf("dataset.parquet.columns: %s: %w", c.Name, err)
-		}
-		if !c.Skip {
-			n += sampleSize(t.Size) * sampleSize(c.Size)
-		}
-	}
-	return n, nil
-}
-
-func (s sampleSize) of(r datagen.Recipe, file int) int64 {
-	if s > 0 {
-		return int64(s)
-	}
-	return r.File(file).Layout.SampleBytes()
 }
 
 // measureBytes bounds the files that are made in memory to know their sizes before they are generated.
@@ -73,12 +43,11 @@ func filesOf(w *workload.Workload) (recipeFiles, error) {
 	if err != nil {
 		return recipeFiles{}, err
 	}
-	sample, err := readColumns(w)
-	return partOf(r, 0, r.TrainFiles(), sample), err
+	return partOf(r, 0, r.TrainFiles()), nil
 }
 
-func partOf(r datagen.Recipe, first, files int, sample sampleSize) recipeFiles {
-	d := recipeFiles{recipe: r, first: first, files: files, sample: sample}
+func partOf(r datagen.Recipe, first, files int) recipeFiles {
+	d := recipeFiles{recipe: r, first: first, files: files}
 	if r.Exact() {
 		return d
 	}
@@ -103,7 +72,7 @@ func partOf(r datagen.Recipe, first, files int, sample sampleSize) recipeFiles {
 // Evaluation is the part for evaluation of the same recipe.
 func (d recipeFiles) Evaluation() bench.Dataset {
 	train := d.recipe.TrainFiles()
-	return partOf(d.recipe, train, d.recipe.Files()-train, d.sample)
+	return partOf(d.recipe, train, d.recipe.Files()-train)
 }
 
 // exact reports whether Size is what the files will have, and not an estimate.
@@ -111,7 +80,7 @@ func (d recipeFiles) exact() bool { return d.recipe.Exact() || d.sizes != nil }
 
 func (d recipeFiles) Files() int              { return d.files }
 func (d recipeFiles) Path(i int) string       { return d.recipe.File(d.first + i).Path }
-func (d recipeFiles) SampleBytes(i int) int64 { return d.sample.of(d.recipe, d.first+i) }
+func (d recipeFiles) SampleBytes(i int) int64 { return d.recipe.File(d.first + i).Layout.SampleBytes() }
 func (d recipeFiles) Size(i int) int64 {
 	if d.sizes != nil {
 		return d.sizes[i]
@@ -125,13 +94,12 @@ type pinnedPart struct {
 	first  int // number of its first file among the recipe's data files
 	paths  []string
 	sizes  []int64
-	sample sampleSize
 }
 
 func (d pinnedPart) Files() int              { return len(d.paths) }
 func (d pinnedPart) Path(i int) string       { return d.paths[i] }
 func (d pinnedPart) Size(i int) int64        { return d.sizes[i] }
-func (d pinnedPart) SampleBytes(i int) int64 { return d.sample.of(d.recipe, d.first+i) }
+func (d pinnedPart) SampleBytes(i int) int64 { return d.recipe.File(d.first + i).Layout.SampleBytes() }
 
 // all gives the paths of the part's files, each followed by its companions.
 func (d pinnedPart) all() iter.Seq[string] {
@@ -175,13 +143,9 @@ func (d pinnedPart) entry(i, c int) int {
 // errNoRecipe is the error of a run on data that nobody generated.
 var errNoRecipe = errors.New("the manifest has no recipe, so the size of a sample is not known")
 
-// openFiles reads the entries of a manifest beside its recipe, which must make the same files, for a workload to read. The parts are in
-// DLIO's order: by base name, which interleaves subfolders. Whether the workload describes these files, suits says.
-func openFiles(ctx context.Context, m *manifest.Manifest, w *workload.Workload) (*pinnedFiles, error) {
-	sample, err := readColumns(w)
-	if err != nil {
-		return nil, err
-	}
+// openFiles reads the entries of a manifest beside its recipe, which must make the same files. The parts are in DLIO's order: by base
+// name, which interleaves subfolders.
+func openFiles(ctx context.Context, m *manifest.Manifest) (*pinnedFiles, error) {
 	raw := m.Header().Recipe
 	if raw == nil {
 		return nil, fmt.Errorf("%w: runs need a data set made by \"benchpin data generate\" or \"benchpin pipeline\"", errNoRecipe)
@@ -224,8 +188,8 @@ func openFiles(ctx context.Context, m *manifest.Manifest, w *workload.Workload) 
 	}
 	n := recipe.TrainFiles()
 	return &pinnedFiles{
-		pinnedPart: pinnedPart{recipe: recipe, paths: paths[:n], sizes: sizes[:n], sample: sample},
-		valid:      pinnedPart{recipe: recipe, first: n, paths: paths[n:], sizes: sizes[n:], sample: sample},
+		pinnedPart: pinnedPart{recipe: recipe, paths: paths[:n], sizes: sizes[:n]},
+		valid:      pinnedPart{recipe: recipe, first: n, paths: paths[n:], sizes: sizes[n:]},
 		byEntry:    byEntry,
 	}, nil
 }

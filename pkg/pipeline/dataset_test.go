@@ -61,7 +61,7 @@ func TestOpenFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := described(t, dataset)
 			l, m := generated(t, w)
-			files, err := openFiles(t.Context(), m, w)
+			files, err := openFiles(t.Context(), m)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,31 +125,6 @@ func TestOpenFiles(t *testing.T) {
 	}
 }
 
-// TestReadColumns: a sample has the bytes of the columns that are read, before there is a data set and afterwards.
-func TestReadColumns(t *testing.T) {
-	const columns = "format: parquet, num_samples_per_file: 20, parquet: {columns: [{name: a, dtype: float64, size: 4}, {name: b, dtype: int8, read: no}]}"
-	w := described(t, columns)
-	_, m := generated(t, w)
-	pinned, err := openFiles(t.Context(), m, w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := openFiles(t.Context(), m, described(t, strings.Replace(columns, "read: no", "read: yes", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	planned, err := filesOf(w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a, b, c := planned.SampleBytes(3), pinned.SampleBytes(3), pinned.valid.SampleBytes(3); a != 32 || b != 32 || c != 32 {
-		t.Errorf("a sample has %d bytes in the plan, %d for training and %d for evaluation; want 32", a, b, c)
-	}
-	if n := all.SampleBytes(3); n != 33 {
-		t.Errorf("a sample of all columns has %d bytes, want 33", n)
-	}
-}
-
 // altered writes a manifest like m, with its entries changed.
 func altered(t *testing.T, m *manifest.Manifest, change func([]manifest.Entry) []manifest.Entry) *manifest.Manifest {
 	t.Helper()
@@ -187,8 +162,7 @@ func altered(t *testing.T, m *manifest.Manifest, change func([]manifest.Entry) [
 func TestOpenFilesRefuses(t *testing.T) {
 	for name, dataset := range kinds() {
 		t.Run(name, func(t *testing.T) {
-			w := described(t, dataset)
-			_, m := generated(t, w)
+			_, m := generated(t, described(t, dataset))
 			for what, change := range map[string]func([]manifest.Entry) []manifest.Entry{
 				"one missing": func(e []manifest.Entry) []manifest.Entry { return e[1:] },
 				"one more":    func(e []manifest.Entry) []manifest.Entry { return append(e, manifest.Entry{Path: "zz"}) },
@@ -201,7 +175,7 @@ func TestOpenFilesRefuses(t *testing.T) {
 					return e
 				},
 			} {
-				if _, err := openFiles(t.Context(), altered(t, m, change), w); err == nil || !strings.Contains(err.Error(), "its recipe makes") {
+				if _, err := openFiles(t.Context(), altered(t, m, change)); err == nil || !strings.Contains(err.Error(), "its recipe makes") {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
@@ -214,8 +188,7 @@ func TestOpenFilesRefuses(t *testing.T) {
 func TestRecipeAgainFindsEveryEntry(t *testing.T) {
 	for name, dataset := range kinds() {
 		t.Run(name, func(t *testing.T) {
-			w := described(t, dataset)
-			_, m := generated(t, w)
+			_, m := generated(t, described(t, dataset))
 			count := int(m.Header().Count)
 			for k := -1; k < count; k += 1 + count/7 {
 				a := altered(t, m, func(e []manifest.Entry) []manifest.Entry {
@@ -224,7 +197,7 @@ func TestRecipeAgainFindsEveryEntry(t *testing.T) {
 					}
 					return e
 				})
-				files, err := openFiles(t.Context(), a, w)
+				files, err := openFiles(t.Context(), a)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -245,14 +218,13 @@ func TestRecipeAgainFindsEveryEntry(t *testing.T) {
 // TestSuits: options of a container are part of what a workload describes, in both directions; which columns are read is not.
 func TestSuits(t *testing.T) {
 	const columns = "format: parquet, num_samples_per_file: 20, parquet: {columns: [{name: a, size: 4}, {name: b, dtype: int8}]}"
-	w := described(t, columns)
-	_, m := generated(t, w)
-	files, err := openFiles(t.Context(), m, w)
+	_, m := generated(t, described(t, columns))
+	files, err := openFiles(t.Context(), m)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, plain := generated(t, described(t, "format: png, record_length_bytes: 900"))
-	images, err := openFiles(t.Context(), plain, w)
+	images, err := openFiles(t.Context(), plain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +260,7 @@ func TestRecipeFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, m := generated(t, w)
-			pinned, err := openFiles(t.Context(), m, w)
+			pinned, err := openFiles(t.Context(), m)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -34,7 +34,7 @@ func Plan(ctx context.Context, w *workload.Workload, manifestPath string) (*benc
 		return nil, err
 	}
 	defer m.Close()
-	files, err := openFiles(ctx, m, w)
+	files, err := openFiles(ctx, m)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", manifestPath, err)
 	}

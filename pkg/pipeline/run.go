@@ -110,7 +110,7 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 		return nil, fmt.Errorf("%w; \"benchpin data generate\" makes a data set and its manifest", err)
 	}
 	r.manifest = m
-	if r.files, err = openFiles(ctx, m, r.w); err != nil {
+	if r.files, err = openFiles(ctx, m); err != nil {
 		r.close()
 		return nil, fmt.Errorf("%s: %w", o.Manifest, err)
 	}

@@ -106,7 +106,7 @@ func planAgain(ctx context.Context, v *attest.Verification) (*bench.Plan, *pinne
 	if bench.CheckpointOnly(w) {
 		return planWithoutData(w, v)
 	}
-	files, err := openFiles(ctx, v.Manifest, w)
+	files, err := openFiles(ctx, v.Manifest)
 	if err != nil {
 		return nil, nil, fault.New(fault.Manifest, "", err.Error()).In(attest.TitleManifest)
 	}

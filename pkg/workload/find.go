@@ -9,6 +9,7 @@ import (
 	"path"
 	"sort"
 	"strings"
+	"syscall"
 
 	"github.com/benchpin/benchpin/workloads"
 )
@@ -42,7 +43,8 @@ func Find(nameOrPath string) (Source, error) {
 			return Source{Name: nameOrPath + extension, Data: data}, nil
 		}
 	}
-	f, err := os.Open(nameOrPath)
+	// Opening a pipe would wait for somebody to write to it.
+	f, err := os.OpenFile(nameOrPath, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		if !isPath && errors.Is(err, fs.ErrNotExist) {
 			return Source{}, unknownName(nameOrPath, err)
