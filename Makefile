@@ -4,7 +4,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null)
 LDFLAGS  = -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
-.PHONY: all build demo deps test test-long test-race bench lint fmt clean
+.PHONY: all build demo deps test test-hdf5 test-long test-race bench lint fmt clean
 
 all: build
 
@@ -19,6 +19,14 @@ deps: ## Debian packages that the tests' peers need
 
 test: deps lint ## everything that runs in minutes
 	$(GO) test -timeout 20m ./...
+	@$(MAKE) -s test-hdf5
+
+# Chunked and compressed HDF5 goes through libhdf5, behind a build tag, so that nobody else needs a C library.
+test-hdf5: ## what the build tag hdf5 adds; needs libhdf5-dev
+	@if pkg-config --exists hdf5; then \
+		CGO_ENABLED=1 $(GO) vet -tags hdf5 ./... && CGO_ENABLED=1 $(GO) test -tags hdf5 -timeout 20m ./pkg/format/ ./pkg/datagen/; \
+	elif [ -n "$$CI" ]; then echo 'test-hdf5: libhdf5-dev and pkg-config are missing' >&2; exit 1; \
+	else echo 'test-hdf5: SKIPPED: libhdf5-dev and pkg-config are missing (sudo apt-get install libhdf5-dev pkg-config)' >&2; fi
 
 test-race: deps ## the same under the race detector
 	CGO_ENABLED=1 $(GO) test -race -timeout 45m ./...

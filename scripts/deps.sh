@@ -3,7 +3,7 @@
 # says what is missing where not. Tests whose peer is missing fail when CI is set and are skipped, saying so, elsewhere.
 set -u
 
-packages="python3-numpy b3sum qemu-user-static openssl zstd python3-yaml"
+packages="python3-numpy b3sum qemu-user-static openssl zstd python3-yaml python3-h5py hdf5-tools python3-pil libhdf5-dev pkg-config"
 [ "${BENCHPIN_LONG:-}" = 1 ] && packages="$packages python3-torch npm"
 
 # duckdb brings DuckDB from the npm registry; its version is pinned because the tests read its answers.
@@ -23,6 +23,11 @@ present() {
 	python3-torch) /usr/bin/python3 -c 'import torch' 2>/dev/null ;;
 	b3sum | openssl | zstd) command -v "$1" >/dev/null ;;
 	qemu-user-static) command -v qemu-aarch64-static >/dev/null ;;
+	python3-h5py) /usr/bin/python3 -c 'import h5py' 2>/dev/null ;;
+	python3-pil) /usr/bin/python3 -c 'import PIL' 2>/dev/null ;;
+	hdf5-tools) command -v h5dump >/dev/null ;;
+	libhdf5-dev) pkg-config --exists hdf5 2>/dev/null ;;
+	pkg-config) command -v pkg-config >/dev/null ;;
 	npm) command -v npm >/dev/null ;;
 	python3-yaml) /usr/bin/python3 -c "import yaml" 2>/dev/null || python3 -c "import yaml" 2>/dev/null ;;
 	esac
