@@ -34,6 +34,8 @@ func (r *reading) bytes(s share) (int64, error) {
 		return 0, nil
 	case r.streamed != nil:
 		return r.streamBytes(s)
+	case r.grouped() != nil:
+		return r.rememberedBytes(s, r.grouped())
 	case r.whole() && r.keep != loader.KeepSample:
 		return r.keptBytes(s)
 	case s.steps < s.order.Steps():
@@ -133,6 +135,88 @@ func (r *reading) keptBytes(s share) (int64, error) {
 		total += cost(int(file))
 	})
 	return total, err
+}
+
+// grouped is the container where its readers remember groups of samples, else nil.
+func (r *reading) grouped() format.Grouped {
+	g, _ := r.format.(format.Grouped)
+	if r.keep == loader.KeepSample {
+		return nil
+	}
+	return g
+}
+
+// mostRemembered bounds the samples that are followed one by one; of more, the first so many stand for all.
+const mostRemembered = 1 << 26
+
+// memory is what one worker remembers: the file whose footer it has, and the groups that it used last, the latest first.
+type memory struct {
+	file   int64 // + 1
+	groups [][2]int64
+}
+
+// rememberedBytes counts where workers remember groups of samples: a group is asked for when a worker does not have it.
+func (r *reading) rememberedBytes(s share, g format.Grouped) (int64, error) {
+	costs := map[int64]format.GroupCost{} // by size of the file
+	of := func(file int64) format.GroupCost {
+		size := s.ds.Size(int(file))
+		c, ok := costs[size]
+		if !ok {
+			c = g.GroupCost(s.ds.SampleBytes(int(file)), int(r.samples), size)
+			costs[size] = c
+		}
+		return c
+	}
+	all := int64(len(s.epochs)) * int64(s.order.Config().Accelerators) * s.steps * int64(s.batch)
+	var total, seen int64
+	ranks := make([][]memory, s.order.Config().Accelerators)
+	for _, e := range s.epochs {
+		o, err := s.order.Epoch(e)
+		if err != nil {
+			return 0, fmt.Errorf("%w: %w", ErrImpossible, err)
+		}
+		for rank := range ranks {
+			if ranks[rank] == nil || r.keep != loader.KeepAll { // readers of an epoch remember nothing of the one before
+				ranks[rank] = make([]memory, r.workers())
+			}
+			workers := ranks[rank]
+			for pos := range s.steps * int64(s.batch) {
+				if seen == mostRemembered {
+					return int64(float64(total) / float64(seen) * float64(all)), nil
+				}
+				seen++
+				_, file, k := o.Sample(rank, pos)
+				total += workers[r.lane(pos, s.batch)].ask(file, k, of(file))
+			}
+		}
+	}
+	return total, nil
+}
+
+// ask is what a worker asks of a file for its sample k.
+func (m *memory) ask(file, k int64, c format.GroupCost) int64 {
+	at := [2]int64{file, k / c.Rows}
+	for i, g := range m.groups {
+		if g == at {
+			copy(m.groups[1:i+1], m.groups[:i])
+			m.groups[0] = at
+			return 0
+		}
+	}
+	if len(m.groups) < c.Kept {
+		m.groups = append(m.groups, at)
+	}
+	copy(m.groups[1:], m.groups)
+	m.groups[0] = at
+	n := c.Full
+	if at[1] == c.Groups-1 {
+		n = c.Last
+	}
+	if m.file != file+1 {
+		m.file = file + 1
+		n += c.Footer
+	}
+	return n
 }
 
 // streamBytes counts records: a file of n samples consists of n of one size.

@@ -47,6 +47,9 @@ func newReading(w *workload.Workload, f format.Format) reading {
 	if r.ReadType == "memory" {
 		rd.keep = loader.KeepAll
 	}
+	if _, ok := f.(format.Remembering); ok && rd.keep == loader.KeepSample {
+		rd.keep = loader.KeepRun
+	}
 	switch rd.loader {
 	case loaderPyTorch:
 		rd.prefetch = loader.PrefetchFactor(r.PrefetchSize, r.ReadThreads)

@@ -29,3 +29,20 @@ func Selected(f Format, sampleBytes int64) int64 {
 	}
 	return sampleBytes
 }
+
+// Grouped is a Remembering whose readers keep groups of samples: what is asked of a file then depends on which samples follow each other.
+type Grouped interface {
+	// GroupCost says what a file of the given size in bytes with so many samples of sampleBytes costs; an estimate where content decides.
+	GroupCost(sampleBytes int64, samples int, size int64) GroupCost
+}
+
+// GroupCost is what a reader that remembers asks of one file.
+type GroupCost struct {
+	// Rows are the samples of a group; the last group may have fewer.
+	Rows int64
+	// Footer is asked for when the reader comes from another file, Full for each group that it does not have, Last for the last one.
+	Footer, Full, Last int64
+	// Groups is the number of groups of the file, Kept the number that a reader keeps: those that it used last.
+	Groups int64
+	Kept   int
+}

@@ -28,7 +28,8 @@ type Keep int
 const (
 	// KeepSample closes a file after each sample (DLIO's index readers).
 	KeepSample Keep = iota
-	// KeepRun closes it when the worker's next sample is in another file (DLIO's iterating readers).
+	// KeepRun closes it when the worker's next sample is in another file (DLIO's iterating readers, and those that remember what they
+	// read of a file: format.Remembering).
 	KeepRun
 	// KeepAll never closes it (reader.read_type memory).
 	KeepAll

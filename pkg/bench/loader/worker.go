@@ -37,6 +37,7 @@ type worker struct {
 	rank int
 	with format.CompanionReader // nil where samples are read without companions
 	open func(i int) (io.ReaderAt, int64, error)
+	mem  format.SampleReader // nil where a reader has no memory
 
 	cur   *held // the file being read
 	index int64 // its number
@@ -55,6 +56,9 @@ func newWorker(ctx context.Context, src *Source, rank int) *worker {
 	w := &worker{ctx: ctx, src: src, rank: rank}
 	if c, ok := src.Decoder.(format.CompanionReader); ok && len(src.Companions) > 0 {
 		w.with, w.open = c, w.companion
+	}
+	if m, ok := src.Decoder.(format.Remembering); ok && src.Keep != KeepSample {
+		w.mem = m.Remember()
 	}
 	if src.Keep == KeepAll {
 		w.kept = map[int64]*held{}
@@ -124,6 +128,9 @@ func (w *worker) part(samples []Sample, order Order, epoch int, first int64, fro
 		// Each epoch has new readers, which keep nothing of the one before unless everything is kept.
 		w.epoch = epoch
 		if w.kept == nil {
+			if w.mem != nil {
+				w.mem.Forget()
+			}
 			if err := w.drop(); err != nil {
 				w.src.Buffers.Put(buf)
 				return err
@@ -180,7 +187,9 @@ func (w *worker) sample(s *Sample, buf []byte, spent *work) error {
 	w.opened, w.read, w.aside, w.begun = time.Now(), 0, 0, false
 	var got format.Sample
 	var err error
-	if w.with != nil {
+	if w.mem != nil {
+		got, err = w.mem.ReadSampleOf(s.File, w, w.cur.size, int(s.Position), buf)
+	} else if w.with != nil {
 		got, err = w.with.ReadSampleWith(w, w.cur.size, w.open, int(s.Position), buf)
 	} else {
 		got, err = w.src.Decoder.ReadSample(w, w.cur.size, int(s.Position), buf)
