@@ -639,3 +639,51 @@ func TestWrongLoaders(t *testing.T) {
 		}
 	}
 }
+
+// remembering is a container whose readers remember the last file.
+type remembering struct{ records }
+
+func (r remembering) Remember() format.SampleReader { return &lastFile{r: r.records, file: -1} }
+
+type lastFile struct {
+	r    records
+	file int64
+}
+
+func (l *lastFile) Forget() { l.file = -1 }
+
+func (l *lastFile) ReadSampleOf(file int64, f io.ReaderAt, size int64, k int, buf []byte) (format.Sample, error) {
+	if file == l.file {
+		return format.Sample{Logical: 100}, nil
+	}
+	l.file = file
+	return l.r.ReadSample(f, size, k, buf)
+}
+
+// TestReadersRemember: what a worker's reader remembers is asked for once, until the next epoch, or for the whole run where everything is kept.
+func TestReadersRemember(t *testing.T) {
+	for keep, want := range map[Keep]int64{KeepSample: 2 * 20 * 100, KeepRun: 2 * 2 * 100, KeepAll: (2 + 2) * 100} {
+		m := &memory{size: 1000}
+		src := source(t, m, 4096, 4)
+		src.Decoder, src.Keep = remembering{records{10}}, keep
+		l, err := NewPyTorch(t.Context(), PyTorchConfig{Source: src, BatchSize: 5, Steps: 4, Workers: 1, Prefetch: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var asked int64
+		for epoch := range 2 {
+			l.Start(epoch+1, perFile{10})
+			for range 4 {
+				b, err := l.Next(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				asked += b.Asked()
+			}
+		}
+		l.Close()
+		if asked != want {
+			t.Errorf("keep %d: asked for %d bytes, expected %d", keep, asked, want)
+		}
+	}
+}
