@@ -115,6 +115,7 @@ func verdictHeader(archive string, v *attest.Verification) report.VerdictHeader 
 		}
 	}
 	h.Notes = []string{"a signature says that the holder of the key stands for this result, not that the host measured truly"}
+	h.Notes = append(h.Notes, report.Cautions(r)...)
 	return h
 }
 

@@ -292,13 +292,13 @@ func TestNotes(t *testing.T) {
 		note   string
 		change func(w *workload.Workload)
 	}{
-		{"every step waits for the slowest of 8 accelerators", func(w *workload.Workload) {
-			w.Benchpin.Accelerators, w.Train.ComputationTime = 8, workload.Time{Type: workload.TimeUniform, Min: 0, Max: 1}
+		{"every step waits for the slowest of 2 accelerators", func(w *workload.Workload) {
+			w.Benchpin.Accelerators, w.Train.ComputationTime = 2, workload.Time{Type: workload.TimeUniform, Min: 0, Max: 1}
 		}},
 		{"preprocessing a batch takes 0.5000 s", func(w *workload.Workload) {
 			w.Train.ComputationTime, w.Reader.PreprocessTime = constant(100*time.Millisecond), constant(500*time.Millisecond)
 		}},
-		{"1 of 16 samples are not read", func(w *workload.Workload) { w.Reader.BatchSize = 5 }},
+		{"1 of 16 samples are not read", func(w *workload.Workload) { w.Reader.BatchSize, w.Output.Metric.ExcludeStartSteps = 3, 0 }},
 		{"order is dlio", func(w *workload.Workload) { w.Benchpin.Order, w.Reader.FileShuffle = "dlio", "seed" }},
 		{"seeded", func(w *workload.Workload) { w.Reader.SampleShuffle = "random" }},
 		{"computation_threads makes no difference", func(w *workload.Workload) { w.Reader.ComputationThreads = 4 }},
@@ -313,6 +313,7 @@ func TestNotes(t *testing.T) {
 		{"nothing is read", func(w *workload.Workload) { w.Reader.DataLoader = "synthetic" }},
 		{"a worker reads each of its files once", func(w *workload.Workload) { w.Reader.ReadType = "memory" }},
 		{"starts no profiler", func(w *workload.Workload) { w.Workflow.Profiling = true }},
+		{"of the 16 steps of an epoch 4 count", func(w *workload.Workload) { w.Output.Metric.ExcludeEndSteps = 11 }},
 		{"no AU: output.metric excludes 16 steps and an epoch has 16", func(w *workload.Workload) { w.Output.Metric.ExcludeStartSteps = 16 }},
 	} {
 		p, err := NewPlan(testWorkload(c.change), equalFiles(16, 1000))

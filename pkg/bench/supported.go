@@ -9,6 +9,7 @@ import (
 
 	"github.com/benchpin/benchpin/pkg/bench/loader"
 	"github.com/benchpin/benchpin/pkg/format"
+	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/workload"
 )
 
@@ -151,4 +152,7 @@ func (p *Plan) note() {
 	}
 	excluded := int64(w.Output.Metric.ExcludeStartSteps) + int64(w.Output.Metric.ExcludeEndSteps)
 	add(excluded >= int64(p.StepsPerEpoch), "no AU: output.metric excludes %d steps and an epoch has %d", excluded, p.StepsPerEpoch)
+	window := int64(p.StepsPerEpoch) - excluded
+	add(window > 0 && window < record.FewSteps, "AU and throughput will say little: of the %d steps of an epoch %d count, and what was prefetched before "+
+		"them weighs much; use more files or fewer accelerators, so that at least %d count", p.StepsPerEpoch, window, record.FewSteps)
 }

@@ -31,6 +31,10 @@ const (
 	StatusIncomplete = "incomplete"
 )
 
+// FewSteps is the number of steps in the window of an epoch below which the figures of the window say little: one batch or two that were
+// prefetched before it weigh too much.
+const FewSteps = 5
+
 // Record is the result document of one run.
 type Record struct {
 	Schema string `json:"schema"`

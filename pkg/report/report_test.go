@@ -106,6 +106,7 @@ func sample() *record.Record {
 	for i, name := range []string{"load", "open", "read", "decode", "compute", "oversleep", "barrier"} {
 		r.Metrics.Other[name+"_total"] = fig(0.0375*float64(i+1), "s")
 	}
+	r.Metrics.Other["oversleep_total"] = fig(0.002, "s")
 	return r
 }
 

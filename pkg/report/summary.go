@@ -131,6 +131,7 @@ func (p *page) result(r *record.Record) {
 	if q := r.Plan.RequiredBytesPerSecond; q != nil {
 		p.row(string(r.Plan.Class), "needed for AU", required(&r.Plan))
 	}
+	p.cautions(r)
 }
 
 // wholeEpochs is what was asked of storage in all epochs by the time that they took. It stands beside the throughput of the window

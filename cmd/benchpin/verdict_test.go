@@ -1,0 +1,25 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/benchpin/benchpin/pkg/attest"
+	"github.com/benchpin/benchpin/pkg/record"
+)
+
+// TestVerdictCautions: the verdict says what the page of the result says against its AU.
+func TestVerdictCautions(t *testing.T) {
+	r := &record.Record{Plan: record.Plan{Epochs: 1}, Metrics: record.NoMetrics(90, "no step was run")}
+	caution := func(n string) bool { return strings.HasPrefix(n, "CAUTION: compute sleeps") }
+	if h := verdictHeader("a", &attest.Verification{Record: r}); slices.ContainsFunc(h.Notes, caution) {
+		t.Errorf("found %q", h.Notes)
+	}
+	over, compute := 1.0, 4.0
+	r.Metrics.Other["oversleep_total"] = record.Figure{Value: &over, Unit: "s"}
+	r.Metrics.Other["compute_total"] = record.Figure{Value: &compute, Unit: "s"}
+	if h := verdictHeader("a", &attest.Verification{Record: r}); !slices.ContainsFunc(h.Notes, caution) {
+		t.Errorf("no caution among %q", h.Notes)
+	}
+}

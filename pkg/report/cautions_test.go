@@ -1,0 +1,54 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/benchpin/benchpin/pkg/workload"
+)
+
+// TestCautions: each of the ways in which AU can be met beside slow storage is named, on the page too, and none where all is well.
+func TestCautions(t *testing.T) {
+	w, err := workload.Load(workload.Source{Name: "w.yaml", Data: []byte("framework: pytorch\noutput: {metric: {exclude_end_steps: 1}}\n")},
+		workload.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := func() *record.Record {
+		r := sample()
+		r.Workload.Canonical = w.Canonical
+		r.Plan.StepsPerEpoch = record.FewSteps + 2
+		return r
+	}
+	for _, c := range []struct {
+		want   string
+		change func(r *record.Record)
+	}{
+		{"", func(*record.Record) {}},
+		{"only 4 steps of an epoch are in the window", func(r *record.Record) { r.Plan.StepsPerEpoch-- }},
+		{"only 1 step of an epoch is in the window", func(r *record.Record) { r.Plan.StepsPerEpoch = 3 }},
+		{"", func(r *record.Record) { r.Plan.StepsPerEpoch = 2 }}, // the figures are absent
+		{"read at 5.86 GB/s (5.46 GiB/s), below the 5.90 GB/s", func(r *record.Record) { r.Plan.RequiredBytesPerSecond = ptr(5.9e9) }},
+		{"", func(r *record.Record) { r.Plan.RequiredBytesPerSecond, r.Metrics.Met = ptr(5.9e9), ptr(false) }},
+		{"", func(r *record.Record) { r.Plan.RequiredBytesPerSecond = nil }},
+		{"took 11.2 ms longer than prescribed, 6.0 %", func(r *record.Record) { r.Metrics.Other["oversleep_total"] = fig(0.06*0.1875, "s") }},
+		{"", func(r *record.Record) { r.Metrics.Other["oversleep_total"] = fig(0.04*0.1875, "s") }},
+		{"", func(r *record.Record) { delete(r.Metrics.Other, "oversleep_total") }},
+		{"", func(r *record.Record) { r.Plan.StepsPerEpoch, r.Plan.Epochs = 3, 0 }}, // checkpoints alone
+	} {
+		r := good()
+		c.change(r)
+		list := Cautions(r)
+		page := strings.Join(strings.Fields(string(summary(t, r))), " ")
+		if c.want == "" {
+			if list != nil || strings.Contains(page, "CAUTION") {
+				t.Errorf("expected no caution, found %q", list)
+			}
+			continue
+		}
+		if len(list) != 1 || !strings.Contains(list[0], c.want) || !strings.HasPrefix(list[0], "CAUTION: ") || !strings.Contains(page, list[0]) {
+			t.Errorf("expected a caution with %q, on the page too, found %q", c.want, list)
+		}
+	}
+}
