@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -186,6 +187,36 @@ func TestInterruptedBeforeItBegan(t *testing.T) {
 			t.Error("files were opened")
 		}
 	})
+}
+
+// full is a place for step times on a disk that is full after some bytes.
+type full struct {
+	memFile
+	left int
+}
+
+func (f *full) Write(p []byte) (int, error) {
+	if len(p) > f.left {
+		return 0, syscall.ENOSPC
+	}
+	f.left -= len(p)
+	return f.memFile.Write(p)
+}
+
+// TestNoRoomForStepTimes: a run whose step times cannot be written ends with that error, and its figures are absent with a reason.
+func TestNoRoomForStepTimes(t *testing.T) {
+	for _, left := range []int{0, 100} {
+		simulate(t, testWorkload(nil), func(t *testing.T) *sim { return newSim(t, 16, 1, ms, 0, 0) }, func(o *Options) { o.Steps = &full{left: left} },
+			func(t *testing.T, p *Plan, res *Result, err error) {
+				if !errors.Is(err, syscall.ENOSPC) || res == nil || res.Complete || !strings.Contains(res.Reason, syscall.ENOSPC.Error()) {
+					t.Fatalf("found %v, %+v", err, res)
+				}
+				m := &res.Metrics
+				if m.AU.Absent == "" || m.SamplesPerSecond.Absent == "" || m.Threshold.Value == nil || *m.Threshold.Value != p.AUThreshold || m.Epochs == nil {
+					t.Errorf("figures are neither there nor absent with a reason: %+v", m)
+				}
+			})
+	}
 }
 
 // TestMissingParts: a run without what its plan needs is refused before anything happens.

@@ -145,6 +145,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	res.Metrics = metrics
 	if merr == nil {
 		AddCheckpointFigures(&res.Metrics, r.p, res.Checkpoints)
+	} else {
+		// The steps may be unreadable because the run failed, as on a full disk: its record says so, and its own error comes first.
+		res.Metrics = record.NoMetrics(r.p.AUThreshold, merr.Error())
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
