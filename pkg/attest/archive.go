@@ -33,6 +33,9 @@ type ArchiveInput struct {
 	Manifest string
 	// Folder is the run folder: every file that the record lists is taken from it.
 	Folder string
+	// Also, if not nil, adds checks of the caller to those of the staged archive, as a caller of VerifyArchive may: when one of them
+	// fails, the archive does not get its name.
+	Also func(ctx context.Context, v *Verification) error
 }
 
 // ArchiveInfo says what was written.
@@ -122,15 +125,20 @@ func fill(ctx context.Context, w *oci.Writer, rec *record.Record, in ArchiveInpu
 	if err := w.Finish(); err != nil {
 		return ArchiveInfo{}, err
 	}
-	return info, verifyStaged(ctx, w.Staged(), key)
+	return info, verifyStaged(ctx, w.Staged(), key, in.Also)
 }
 
 // verifyStaged reads the archive as anyone will, before it gets its name. A run that was not verified may be archived and signed: the
 // record says so, and the default policy of whoever verifies refuses it.
-func verifyStaged(ctx context.Context, dir string, key *PrivateKey) error {
+func verifyStaged(ctx context.Context, dir string, key *PrivateKey, also func(context.Context, *Verification) error) error {
 	v, err := VerifyArchive(ctx, dir, []PublicKey{key.Public()}, Policy{AllowUnverified: true})
 	if err != nil {
 		return err
+	}
+	if also != nil {
+		if err := also(ctx, v); err != nil {
+			return errors.Join(err, v.Close())
+		}
 	}
 	return errors.Join(v.Err(), v.Close())
 }

@@ -75,10 +75,13 @@ type stager struct {
 	end    int64
 }
 
-// stage reads r to its end, once, and returns a copy with its digests.
+// room is the size of the largest copy that would be held in memory now.
+func (s *stager) room() int64 { return min(limits.MemoryBlobBytes, limits.MemoryBytes-s.memory) }
+
+// stage reads r to its end, once, and returns a copy with its digests. When it fails, the space that it took is free again.
 func (s *stager) stage(ctx context.Context, r io.Reader) (*Blob, error) {
 	head := new(bytes.Buffer)
-	room := min(limits.MemoryBlobBytes, limits.MemoryBytes-s.memory)
+	room := s.room()
 	g, err := hashCopy(ctx, head, io.LimitReader(r, room+1))
 	if err != nil {
 		return nil, err
@@ -94,7 +97,8 @@ func (s *stager) stage(ctx context.Context, r io.Reader) (*Blob, error) {
 	}
 	g, err = hashCopy(ctx, s.file, io.LimitReader(io.MultiReader(head, r), limits.BlobBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("stage content for verification (set TMPDIR to a folder with room): %w", err)
+		_, back := s.file.Seek(s.end, io.SeekStart)
+		return nil, fmt.Errorf("stage content for verification (set TMPDIR to a folder with room): %w", errors.Join(err, back, s.file.Truncate(s.end)))
 	}
 	b := &Blob{Digests: g, content: io.NewSectionReader(s.file, s.end, g.Size)}
 	s.end += g.Size

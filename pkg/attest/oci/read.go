@@ -73,9 +73,10 @@ func (l *Layout) Layer(title string) *Layer {
 // Close frees the copies of the content. Blobs must not be used afterwards.
 func (l *Layout) Close() error { return l.copies.close() }
 
-// Read reads the archive in folder dir. Every file is read exactly once; what the layout then serves are the bytes that were
-// checked. Damage of any kind is a fault in the layout; an error means that reading itself failed: no such folder, no permission, no
-// room for staging, ctx cancelled.
+// Read reads the archive in folder dir. Every file that belongs to it is read exactly once; what the layout then serves are the bytes
+// that were checked. A file that no document names is not read, nor one that cannot be what the document says: it is a fault, as is
+// damage of any kind, and content that the folder for temporary files (TMPDIR) has no room for. An error means that reading itself
+// failed: no such folder, no permission, ctx cancelled.
 func Read(ctx context.Context, dir string) (*Layout, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -83,7 +84,7 @@ func Read(ctx context.Context, dir string) (*Layout, error) {
 	}
 	defer root.Close()
 	r := &reader{ctx: ctx, root: root, l: &Layout{}, blobs: map[string]*Blob{}, damaged: map[string]*fault.Fault{},
-		names: map[string][]string{}, used: map[string]bool{}}
+		present: map[string]bool{}, names: map[string][]string{}, used: map[string]bool{}}
 	if err := r.read(); err != nil {
 		return nil, errors.Join(fmt.Errorf("read archive %s: %w", dir, err), r.l.Close())
 	}
@@ -95,10 +96,12 @@ type reader struct {
 	root *os.Root
 	l    *Layout
 
+	present map[string]bool         // by hex SHA-256 in the name; a regular file, read when a document names it
 	blobs   map[string]*Blob        // by hex SHA-256; content is what the name says
 	damaged map[string]*fault.Fault // by hex SHA-256 in the name; content is something else
 	names   map[string][]string     // by hex SHA-256: how messages call the blob
 	used    map[string]bool         // named by the index or a manifest
+	failed  error                   // reading itself failed; nothing more is read
 }
 
 func (r *reader) fault(f *fault.Fault) { r.l.Faults = append(r.l.Faults, f) }
@@ -118,7 +121,7 @@ func (r *reader) read() error {
 		}
 	}
 	if present[blobsName] {
-		if err := r.readBlobs(); err != nil {
+		if err := r.listBlobs(); err != nil {
 			return err
 		}
 	}
@@ -129,6 +132,9 @@ func (r *reader) read() error {
 		}
 		if raw != nil {
 			r.readIndex(raw)
+		}
+		if r.failed != nil {
+			return r.failed
 		}
 	}
 	r.finish()
@@ -253,8 +259,8 @@ func (r *reader) small(name string) ([]byte, error) {
 	return raw, nil
 }
 
-// readBlobs reads every blob once and sorts them into those that are what their name says and those that are not.
-func (r *reader) readBlobs() error {
+// listBlobs notes which blobs there are. None is read before a document names it.
+func (r *reader) listBlobs() error {
 	entries, err := r.entries(blobsFolder)
 	if err != nil {
 		return err
@@ -267,15 +273,25 @@ func (r *reader) readBlobs() error {
 		case !e.Type().IsRegular():
 			r.damaged[e.Name()] = fault.New(fault.FileUnexpected, "", "expected a regular file, found "+modeName(e.Type()))
 		default:
-			if err := r.readBlob(e.Name()); err != nil {
+			info, err := e.Info()
+			if err != nil {
 				return err
 			}
+			if f := blobTooLarge(info.Size()); f != nil {
+				r.damaged[e.Name()] = f
+				continue
+			}
+			r.present[e.Name()] = true
 		}
 	}
 	return nil
 }
 
-func (r *reader) readBlob(hex string) error {
+// readBlob reads a blob that a document names, once, into blobs or damaged. Whoever made the archive chose what stands in it, so that
+// nothing is copied that cannot be what the document says: files larger than most, and files of another size than it declares. Of the
+// latter small ones are read while memory has room, to say whether the file or the document is wrong.
+func (r *reader) readBlob(d descriptor, most int64) error {
+	hex := d.Digest.hex()
 	f, err := r.open(blobsFolder + "/" + hex)
 	if err != nil {
 		return err
@@ -285,11 +301,20 @@ func (r *reader) readBlob(hex string) error {
 	if err != nil {
 		return err
 	}
-	if f := blobTooLarge(info.Size()); f != nil {
-		r.damaged[hex] = f
+	size := info.Size()
+	switch {
+	case size > most:
+		r.damaged[hex] = fault.New(fault.Limit, "", fmt.Sprintf("%d bytes, at most %d are read", size, most))
+		return nil
+	case size != d.Size && size > r.l.copies.room():
+		r.damaged[hex] = fault.New(fault.SizeMismatch, "", fmt.Sprintf("expected %d bytes, found %d; not read", d.Size, size))
 		return nil
 	}
-	b, err := r.l.copies.stage(r.ctx, f)
+	b, err := r.l.copies.stage(r.ctx, io.LimitReader(f, size+1))
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
+		r.damaged[hex] = fault.New(fault.Limit, "", fmt.Sprintf("its %d bytes could not be read: %v", size, err))
+		return nil
+	}
 	if err != nil {
 		return err
 	}

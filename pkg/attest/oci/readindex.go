@@ -80,10 +80,20 @@ func declared(d descriptor) Digests {
 }
 
 // lookup returns the content that a descriptor in a document leads to, or nil and a fault that names the document or the content.
-func (r *reader) lookup(d descriptor, document, field string) *Blob {
-	r.used[d.Digest.hex()] = true
-	b := r.blobs[d.Digest.hex()]
-	if b == nil && r.damaged[d.Digest.hex()] == nil {
+// Content of more than most bytes is refused.
+func (r *reader) lookup(d descriptor, document, field string, most int64) *Blob {
+	if r.failed != nil {
+		return nil
+	}
+	hex := d.Digest.hex()
+	r.used[hex] = true
+	if r.blobs[hex] == nil && r.damaged[hex] == nil && r.present[hex] {
+		if r.failed = r.readBlob(d, most); r.failed != nil {
+			return nil
+		}
+	}
+	b := r.blobs[hex]
+	if b == nil && r.damaged[hex] == nil {
 		r.fault(fault.New(fault.FileMissing, "", "it is missing; "+document+" names it in "+field).In(r.part(d.Digest.hex())))
 		// Every other document is what its digest says; of the index nobody knows whether it or the file is what changed.
 		if document == indexName {
@@ -108,7 +118,7 @@ func (r *reader) document(b *Blob, m *manifest, part string) ([]byte, bool) {
 }
 
 func (r *reader) readArchive(d descriptor, part string) {
-	b := r.lookup(d, indexName, "manifests[0]")
+	b := r.lookup(d, indexName, "manifests[0]", limits.ManifestBytes)
 	if b == nil {
 		return
 	}
@@ -128,7 +138,7 @@ func (r *reader) readArchive(d descriptor, part string) {
 		title := layer.Annotations[annotationTitle]
 		titles = append(titles, title)
 		name := r.call(layer, title)
-		content := r.lookup(layer, part, "layers["+strconv.Itoa(i)+"]")
+		content := r.lookup(layer, part, "layers["+strconv.Itoa(i)+"]", limits.BlobBytes)
 		r.l.Layers = append(r.l.Layers, Layer{Title: title, MediaType: layer.MediaType, Part: name, Blob: content})
 		again := describe(layer.MediaType, r.sized(layer))
 		again.Annotations = map[string]string{annotationTitle: title}
@@ -145,12 +155,12 @@ func (r *reader) readArchive(d descriptor, part string) {
 func (r *reader) readEmpty(document string) {
 	d := emptyConfig()
 	r.call(d, "empty configuration")
-	r.lookup(d, document, "config")
+	r.lookup(d, document, "config", limits.ManifestBytes)
 }
 
 // readReferrer reads one referrer and its bundle, and returns the predicate type that it announces.
 func (r *reader) readReferrer(d descriptor, part, field string, archive descriptor) string {
-	b := r.lookup(d, indexName, field)
+	b := r.lookup(d, indexName, field, limits.ManifestBytes)
 	if b == nil {
 		return d.Annotations[annotationPredicate]
 	}
@@ -165,7 +175,7 @@ func (r *reader) readReferrer(d descriptor, part, field string, archive descript
 		return announced
 	}
 	name := r.call(m.Layers[0], "bundle "+announced)
-	content := r.lookup(m.Layers[0], part, "layers[0]")
+	content := r.lookup(m.Layers[0], part, "layers[0]", limits.BundleBytes)
 	r.l.Bundles = append(r.l.Bundles,
 		Bundle{PredicateType: announced, Part: name, Blob: content, manifest: b.Digests})
 	r.readEmpty(part)
@@ -220,7 +230,7 @@ func (r *reader) finish() {
 	for _, hex := range slices.Sorted(maps.Keys(r.damaged)) {
 		r.fault(r.damaged[hex].In(r.part(hex)))
 	}
-	for _, hex := range slices.Sorted(maps.Keys(r.blobs)) {
+	for _, hex := range slices.Sorted(maps.Keys(r.present)) {
 		if !r.used[hex] {
 			r.fault(fault.New(fault.FileUnexpected, "", "no readable manifest names this file").In(r.part(hex)))
 		}
