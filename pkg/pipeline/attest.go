@@ -18,9 +18,15 @@ type AttestOptions struct {
 	Key *attest.PrivateKey
 }
 
-// Attest packs the result of a run with its manifest into an archive, signs its attestations and attaches them. Incomplete runs are
-// refused: attest.ErrIncomplete.
+// Attest packs the result of a run with its manifest into an archive, signs its attestations and attaches them. Before the archive gets
+// its name, everything is checked that Verify checks: a record that says something else than what follows from the rest of the archive
+// is refused, with the faults found (ErrVerification), and nothing is left. Incomplete runs are refused: attest.ErrIncomplete.
 func Attest(ctx context.Context, o AttestOptions) (attest.ArchiveInfo, error) {
+	return writeArchive(ctx, o, recompute)
+}
+
+// writeArchive is Attest with checks of the caller's choice beside those of attest.WriteArchive.
+func writeArchive(ctx context.Context, o AttestOptions, also func(context.Context, *attest.Verification) error) (attest.ArchiveInfo, error) {
 	b, err := os.ReadFile(filepath.Join(o.Run, RecordName))
 	if err != nil {
 		return attest.ArchiveInfo{}, fmt.Errorf("run folder: %w; \"benchpin run\" makes one", err)
@@ -28,5 +34,5 @@ func Attest(ctx context.Context, o AttestOptions) (attest.ArchiveInfo, error) {
 	if o.Manifest == "" {
 		o.Manifest = filepath.Join(o.Run, NoDataManifest)
 	}
-	return attest.WriteArchive(ctx, o.Archive, attest.ArchiveInput{Record: b, Manifest: o.Manifest, Folder: o.Run}, o.Key)
+	return attest.WriteArchive(ctx, o.Archive, attest.ArchiveInput{Record: b, Manifest: o.Manifest, Folder: o.Run, Also: also}, o.Key)
 }

@@ -122,7 +122,7 @@ func resigned(t *testing.T, l Layout, out *Outcome, file string, tell func([]byt
 		t.Fatal(err)
 	}
 	archive := filepath.Join(dir, "archive")
-	if _, err := Attest(context.Background(), AttestOptions{Run: run, Manifest: l.Manifest(), Archive: archive, Key: key}); err != nil {
+	if _, err := writeArchive(context.Background(), AttestOptions{Run: run, Manifest: l.Manifest(), Archive: archive, Key: key}, nil); err != nil {
 		t.Fatal(err)
 	}
 	v, err := Verify(context.Background(), archive, []attest.PublicKey{key.Public()}, attest.Policy{})

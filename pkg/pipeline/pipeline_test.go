@@ -166,6 +166,56 @@ func TestSignerCannotLie(t *testing.T) {
 	}
 }
 
+// TestAttestRefusesLies: a record that was altered in its run folder, and is in itself sound, is not signed: what follows from the rest
+// of the archive is computed again before the archive gets its name.
+func TestAttestRefusesLies(t *testing.T) {
+	l, out := gone(t)
+	path := filepath.Join(out.Run, RecordName)
+	honest, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := attest.LoadPrivate(l.PrivateKey(), func() ([]byte, error) { return []byte{}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tell := range map[string]func(*record.Record){
+		"nothing":    func(*record.Record) {},
+		"epoch":      func(r *record.Record) { *r.Metrics.Epochs[0].SamplesPerSecond.Value *= 2 },
+		"transcript": func(r *record.Record) { r.Transcript.Ranks[1] = "blake3:" + strings.Repeat("ab", 32) },
+		"checkpoint": func(r *record.Record) { r.Checkpoints.Saves[0].Digest = "blake3:" + strings.Repeat("ab", 32) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := record.Parse(honest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tell(r)
+			b, err := r.Canonical()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, b, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			parent := t.TempDir()
+			_, err = Attest(t.Context(), AttestOptions{Run: out.Run, Manifest: l.Manifest(), Archive: filepath.Join(parent, "archive"), Key: key})
+			if name == "nothing" {
+				if err != nil {
+					t.Errorf("the honest record is refused: %v", err)
+				}
+				return
+			}
+			if !errors.Is(err, ErrVerification) {
+				t.Errorf("expected %v, found %v", ErrVerification, err)
+			}
+			if left, _ := os.ReadDir(parent); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
 func TestRunRefusesOtherData(t *testing.T) {
 	l, _ := gone(t)
 	for set, word := range map[string]string{
