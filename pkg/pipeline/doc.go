@@ -8,13 +8,28 @@ import (
 	"errors"
 
 	"github.com/benchpin/benchpin/pkg/attest"
+	"github.com/benchpin/benchpin/pkg/bench"
 )
 
 // ErrThreshold is wrapped by the error of a complete run whose figures do not reach the thresholds of its workload.
 var ErrThreshold = errors.New("threshold not met")
 
-// ErrVerification is wrapped by the error of an archive that is not what it must be.
+// ErrVerification is wrapped by the error of an archive, or of a data set, that is not what it must be.
 var ErrVerification = attest.ErrVerification
+
+// refused gives an error of a room below the class ErrVerification, and leaves its text as it is.
+type refused struct{ error }
+
+func (e refused) Unwrap() []error { return []error{e.error, ErrVerification} }
+
+// asVerification gives errors about data that are not what they must be their class.
+func asVerification(err error) error {
+	var replaced *bench.IdentityError
+	if errors.As(err, &replaced) {
+		return refused{err}
+	}
+	return err
+}
 
 // Notify tells whoever waits what is going on. Its functions may be nil, and must be quick.
 type Notify struct {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -59,16 +60,22 @@ func NewID(now time.Time) string {
 
 // Run verifies the data set as the workload asks (benchpin.verify), runs the workload on it, and writes the run folder: the record
 // and the raw step times. The record is returned, and written, whenever the run began: with the error of a run that failed or was
-// interrupted it is marked incomplete. The error wraps *manifest.MismatchError where the data set is not what its manifest says, and
-// ErrThreshold where the run is complete and its figures are below the workload's thresholds.
+// interrupted it is marked incomplete. The error wraps *manifest.MismatchError where the data set is not what its manifest says,
+// *bench.IdentityError and ErrVerification where a file was changed or replaced meanwhile, and ErrThreshold where the run is complete and its figures are below the workload's thresholds.
 func Run(ctx context.Context, o RunOptions) (*record.Record, error) {
 	r, err := newRun(ctx, &o)
 	if err != nil {
 		return nil, err
 	}
 	defer r.close()
-	if r.w.Benchpin.Verify == workload.VerifyBefore && !bench.CheckpointOnly(r.w) {
-		if err := r.verify(ctx); err != nil {
+	if !bench.CheckpointOnly(r.w) {
+		switch r.w.Benchpin.Verify {
+		case workload.VerifyBefore:
+			err = r.verify(ctx)
+		case workload.VerifyAfter:
+			err = r.look(ctx)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -83,7 +90,8 @@ type run struct {
 	files    *pinnedFiles
 	plan     *bench.Plan
 	data     *store.Folder
-	// known are the identities of all files when they were verified, by the recipe's numbers; nil when nothing was.
+	// known are the identities of all files before the run, by the recipe's numbers: when they were verified, or when they were looked
+	// at because they will be verified after it. Nil when neither was done.
 	known    []store.Info
 	verified record.Verification
 	// cpuInfo and memInfo are what DLIO's files tell of the host.
@@ -156,6 +164,33 @@ func freshFolder(dir string) error {
 	return nil
 }
 
+// look takes the identity of every file before a run whose data set is verified after it: what is hashed then must be what was read.
+func (r *run) look(ctx context.Context) error {
+	known := make([]store.Info, len(r.files.byEntry))
+	index := 0
+	err := r.manifest.Entries(ctx, func(e manifest.Entry) error {
+		info, err := r.data.Stat(e.Path)
+		wanted := &manifest.Side{Size: e.Size, Digest: manifest.FormatDigest(e.Digest)}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return &manifest.MismatchError{Kind: manifest.Missing, Path: e.Path, Expected: wanted}
+		case err != nil:
+			return err
+		case info.Size != e.Size:
+			return &manifest.MismatchError{Kind: manifest.Changed, Path: e.Path, Expected: wanted, Found: &manifest.Side{Size: info.Size}}
+		}
+		info.Path = ""
+		known[r.files.byEntry[index]] = info
+		index++
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("look at the data set: %w", err)
+	}
+	r.known = known
+	return nil
+}
+
 // verify compares the data set with its manifest without leaving more of it in the page cache than was there.
 func (r *run) verify(ctx context.Context) error {
 	uncached, err := store.NewFolder(r.Data, store.FolderOptions{Uncached: true})
@@ -166,18 +201,26 @@ func (r *run) verify(ctx context.Context) error {
 	h := r.manifest.Header()
 	r.stage("verify   %d files, %s, against %s", h.Count, gigabytes(h.Bytes), h.Root)
 	r.verified.ResidentBefore = r.resident()
-	known := make([]store.Info, len(r.files.byEntry))
+	known, before := make([]store.Info, len(r.files.byEntry)), r.known
+	var replaced error
 	start := time.Now()
 	report, err := manifest.Verify(ctx, r.manifest, uncached, manifest.VerifyOptions{
 		Workers: r.Workers,
-		Each: func(index int64, _ manifest.Entry, info store.Info) {
+		Each: func(index int64, e manifest.Entry, info store.Info) {
 			info.Path = "" // the plan knows it; a million paths need not be kept twice
-			known[r.files.byEntry[index]] = info
+			i := r.files.byEntry[index]
+			known[i] = info
+			if before != nil && replaced == nil && !info.Same(before[i]) {
+				replaced = &bench.IdentityError{Path: e.Path, Expected: before[i], Found: info}
+			}
 		},
 		Progress: func(files, bytes int64) { r.progress("verify", files, h.Count, bytes, h.Bytes) },
 	})
+	if err == nil {
+		err = replaced
+	}
 	if err != nil {
-		return fmt.Errorf("verify the data set: %w", err)
+		return asVerification(fmt.Errorf("verify the data set: %w", err))
 	}
 	r.verified.Seconds = time.Since(start).Seconds()
 	r.verified.Files, r.verified.Bytes = record.Int(report.Files), record.Int(report.Bytes)
@@ -340,7 +383,7 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 		return nil, errors.Join(err, werr)
 	}
 	if err != nil {
-		return rec, fmt.Errorf("%w (what there is stands in %s, marked incomplete)", err, r.Out)
+		return rec, asVerification(fmt.Errorf("%w (what there is stands in %s, marked incomplete)", err, r.Out))
 	}
 	if err := CheckThresholds(r.w, rec); err != nil {
 		return rec, err

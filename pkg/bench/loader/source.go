@@ -84,7 +84,7 @@ func (e *IdentityError) Error() string {
 	d := func(i store.Info) string {
 		return fmt.Sprintf("size %d, modified %s, changed %s, inode %d on device %d", i.Size, stamp(i.ModTime), stamp(i.ChangeTime), i.Inode, i.Device)
 	}
-	return fmt.Sprintf("%s was changed or replaced after it was verified: expected %s; found %s; "+
+	return fmt.Sprintf("%s was changed or replaced after it was verified, or looked at: expected %s; found %s; "+
 		"leave the data set alone during a run, and start again", e.Path, d(e.Expected), d(e.Found))
 }
 
