@@ -62,7 +62,9 @@ func NewPyTorch(ctx context.Context, c PyTorchConfig) (*PyTorch, error) {
 			"least 1 where there are workers; found batch %d, %d steps, %d workers, prefetch factor %d",
 			c.Rank, c.BatchSize, c.Steps, c.Workers, c.Prefetch)
 	}
-	l := &PyTorch{c: c, ahead: min(int64(c.Workers)*int64(c.Prefetch), c.Steps)}
+	// No queue holds more than the batches of an epoch, however far ahead the workload asks to read.
+	prefetch := min(int64(c.Prefetch), c.Steps)
+	l := &PyTorch{c: c, ahead: min(int64(c.Workers)*prefetch, c.Steps)}
 	// One slot more than batches in flight: the loop still looks at the batch it took while its successor is being read.
 	l.slots = make([]slot, l.ahead+1)
 	for i := range l.slots {
@@ -70,7 +72,7 @@ func NewPyTorch(ctx context.Context, c PyTorchConfig) (*PyTorch, error) {
 	}
 	l.queue = make([]chan int64, max(c.Workers, 1))
 	for i := range l.queue {
-		q := make(chan int64, max(c.Prefetch, 1))
+		q := make(chan int64, max(prefetch, 1))
 		l.queue[i] = q
 		w := newWorker(ctx, c.Source, c.Rank)
 		l.wait.Go(func() { l.work(w, q) })

@@ -61,10 +61,11 @@ func NewTensorFlow(ctx context.Context, c TensorFlowConfig) (*TensorFlow, error)
 		w := newWorker(ctx, c.Source, c.Rank)
 		l.wait.Go(func() { l.work(w, q) })
 	}
-	if c.Prefetch > 0 {
-		l.begin, l.room = make(chan struct{}), make(chan struct{}, c.Prefetch)
-		l.full = make(chan error, c.Prefetch)
-		for range c.Prefetch {
+	// Prefetch never holds more than the batches of an epoch, however many it is asked to.
+	if prefetch := min(int64(c.Prefetch), c.Steps); prefetch > 0 {
+		l.begin, l.room = make(chan struct{}), make(chan struct{}, prefetch)
+		l.full = make(chan error, prefetch)
+		for range prefetch {
 			l.room <- struct{}{}
 		}
 		l.wait.Go(func() { l.prefetch(ctx) })

@@ -96,13 +96,15 @@ func NewTFRecord(ctx context.Context, c TFRecordConfig) (*TFRecord, error) {
 			"byte; found %d samples a file, batch %d, %d steps, %d lanes, %d ready, transfer size %d", c.Rank, c.Samples, c.BatchSize, c.Steps,
 			c.Lanes, c.Ready, c.Transfer)
 	}
-	l := &TFRecord{c: c, begin: make(chan struct{}), room: make(chan struct{}, c.Ready), stop: make(chan struct{})}
-	l.slots = make([]slot, min(int64(c.Ready), c.Steps)+1)
+	// No more batches are ready than an epoch has, however many may be.
+	ready := min(int64(c.Ready), c.Steps)
+	l := &TFRecord{c: c, begin: make(chan struct{}), room: make(chan struct{}, ready), stop: make(chan struct{})}
+	l.slots = make([]slot, ready+1)
 	for i := range l.slots {
 		l.slots[i].ready = make(chan error, 1)
 		l.slots[i].batch.Samples = make([]Sample, c.BatchSize)
 	}
-	for range c.Ready {
+	for range ready {
 		l.room <- struct{}{}
 	}
 	l.ring = make([]read, perThread*c.Lanes)
