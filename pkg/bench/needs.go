@@ -79,13 +79,36 @@ func (p *Plan) planMemory(ds Dataset) error {
 	return nil
 }
 
+// slotBytes is the memory of a batch in flight beside the accounts of its samples: its figures and the channel that tells of it.
+const slotBytes = 192
+
+// queueBytes is the memory of one loader's queues, for an epoch of so many steps: a place is 8 bytes for the number of a batch or sample, or
+// 16 for an outcome.
+func (r *reading) queueBytes(steps int64) int64 {
+	w, ahead := r.workers(), min(int64(r.prefetch), steps)
+	switch {
+	case r.idle():
+		return 0
+	case r.streamed != nil: // each lane's queue has room for the samples on the way in all lanes, which have an account and a channel each
+		return 8*w*2*w + 2*w*slotBytes
+	case r.loader == loaderPyTorch:
+		return 8 * w * max(1, ahead)
+	case r.loader == loaderTensorFlow:
+		return 8*w*2 + 16*ahead
+	}
+	return 8*w*ahead + r.slots(steps)*w*threadBytes
+}
+
+// threadBytes is what one thread adds to a batch that it shares with others: what it spent, and its error.
+const threadBytes = 40
+
 // stepBytes is the memory of a row of step times.
 const stepBytes = 136
 
 // loaderMemory is what the loaders of all accelerators need for one part of the data set, without read buffers.
 func (p *Plan) loaderMemory(o *sampler.Order, batch, steps int64) int64 {
 	rd := &p.reading
-	one := rd.slots(steps)*batch*loader.AccountBytes + (rd.workers()+1)*goroutineBytes
+	one := rd.slots(steps)*(batch*loader.AccountBytes+slotBytes) + (rd.workers()+1)*goroutineBytes + rd.queueBytes(steps)
 	if rd.streamed != nil {
 		// Each lane has its piece, and the shuffle buffer the accounts of its samples.
 		one += rd.workers()*int64(rd.transfer) + min(max(1, o.Config().Buffer), o.Reads())*loader.AccountBytes
