@@ -28,8 +28,9 @@ func (a *app) runCommand() *cobra.Command {
 		GroupID: groupMain,
 		Long: `Verify the data set against its manifest, run the workload on it, and write the run folder: record.json and the raw step times.
 
-Exit code 3: the run is complete and misses a threshold. 4: the data set is not what its manifest says, and nothing was run. 130:
-interrupted; what there is stands in the run folder, marked incomplete.`,
+Exit code 3: the run is complete and misses a threshold. 4: the data set is not what its manifest says. With verification before the
+run nothing was run then and nothing is printed; where it was found during the run or after it, the run folder holds what there is,
+marked incomplete. 130: interrupted; what there is stands in the run folder, marked incomplete.`,
 		Example: `  benchpin data generate quickstart --data ./qs
   benchpin run quickstart --data ./qs --checkpoints ./checkpoints --out ./results`,
 		Args: oneWorkload,

@@ -81,8 +81,16 @@ type Recipe struct {
 }
 
 // FromWorkload takes the recipe from a workload: its section "dataset", and "benchpin.seed". It refuses what cannot be
-// generated, formats and options that do not exist among it, and names the key.
+// generated, formats and options that do not exist among it, and names the key: a *workload.Error.
 func FromWorkload(w *workload.Workload) (Recipe, error) {
+	r, err := fromWorkload(w)
+	if err != nil {
+		return Recipe{}, &workload.Error{Msg: err.Error(), Err: err}
+	}
+	return r, nil
+}
+
+func fromWorkload(w *workload.Workload) (Recipe, error) {
 	d := &w.Dataset
 	doc := document{
 		Generator: Generator, Version: Version, Seed: strconv.FormatUint(w.Benchpin.Seed, 10),

@@ -140,7 +140,7 @@ func (d pinnedPart) entry(i, c int) int {
 	return d.recipe.Files() + (d.first+i)*d.recipe.Companions() + c - 1
 }
 
-// errNoRecipe is the error of a run on data that nobody generated.
+// errNoRecipe is the error of a run on data that nobody generated. It comes in a workload.Error: no workload can be run on them.
 var errNoRecipe = errors.New("the manifest has no recipe, so the size of a sample is not known")
 
 // openFiles reads the entries of a manifest beside its recipe, which must make the same files. The parts are in DLIO's order: by base
@@ -148,7 +148,7 @@ var errNoRecipe = errors.New("the manifest has no recipe, so the size of a sampl
 func openFiles(ctx context.Context, m *manifest.Manifest) (*pinnedFiles, error) {
 	raw := m.Header().Recipe
 	if raw == nil {
-		return nil, fmt.Errorf("%w: runs need a data set made by \"benchpin data generate\" or \"benchpin pipeline\"", errNoRecipe)
+		return nil, unfit(fmt.Errorf("%w: runs need a data set made by \"benchpin data generate\" or \"benchpin pipeline\"", errNoRecipe))
 	}
 	recipe, err := datagen.ParseRecipe(raw)
 	if err != nil {
@@ -194,8 +194,11 @@ func openFiles(ctx context.Context, m *manifest.Manifest) (*pinnedFiles, error) 
 	}, nil
 }
 
-// errOtherData is the error of a run on data that the workload does not describe.
+// errOtherData is the error of a run on data that the workload does not describe. It comes in a workload.Error.
 var errOtherData = errors.New("the data set is not the one that the workload describes")
+
+// unfit says that a workload cannot be carried out as written, in the words of err.
+func unfit(err error) error { return &workload.Error{Msg: err.Error(), Err: err} }
 
 // suits checks that the data set is what the workload would generate, but for the number of files: a run may read fewer than there
 // are. Otherwise the record would describe other data than what was read.
@@ -220,7 +223,7 @@ func (d *pinnedFiles) suits(w *workload.Workload) error {
 		if key == "seed" {
 			hint = fmt.Sprintf("give --seed %s, or generate it again", d.recipe.Seed())
 		}
-		return fmt.Errorf("%w: its recipe has %s %s, the workload %s; %s", errOtherData, key, orAbsent(have[key]), orAbsent(want[key]), hint)
+		return unfit(fmt.Errorf("%w: its recipe has %s %s, the workload %s; %s", errOtherData, key, orAbsent(have[key]), orAbsent(want[key]), hint))
 	}
 	return nil
 }
