@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -156,17 +155,17 @@ func checkSpace(st Store, need int64) error {
 	return nil
 }
 
-// checkManifestPath refuses a manifest inside the data folder, where it would be a foreign file of its own data set.
+// checkManifestPath refuses a manifest inside the data folder, also one that symbolic links lead there, where it would be a foreign file of its own data set.
 func checkManifestPath(st Store, path string) error {
 	s, ok := st.(rooted)
 	if !ok || path == "" {
 		return nil
 	}
-	abs, err := filepath.Abs(path)
+	inside, err := store.Inside(s.Root(), path)
 	if err != nil {
 		return fmt.Errorf("manifest %s: %w", path, err)
 	}
-	if rel, err := filepath.Rel(s.Root(), abs); err == nil && filepath.IsLocal(rel) {
+	if inside {
 		return fmt.Errorf("manifest %s lies in the data folder %s, which it describes; put it elsewhere", path, s.Root())
 	}
 	return nil
@@ -179,19 +178,9 @@ func lock(st Store) (unlock func(), err error) {
 	if !ok {
 		return func() {}, nil
 	}
-	fd, err := unix.Open(s.Root(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("lock %s: %w", s.Root(), err)
-	}
-	for {
-		err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
-		if err != unix.EINTR {
-			break
-		}
-	}
-	if err == unix.EWOULDBLOCK {
-		_ = unix.Close(fd)
+	unlock, err = store.Lock(s.Root())
+	if errors.Is(err, store.ErrLocked) {
 		return nil, fmt.Errorf("%s: %w; wait for it to end", s.Root(), ErrBusy)
 	}
-	return func() { _ = unix.Close(fd) }, nil
+	return unlock, err
 }

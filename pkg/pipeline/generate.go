@@ -28,6 +28,9 @@ func Generate(ctx context.Context, o GenerateOptions) (manifest.Header, error) {
 	if err != nil {
 		return manifest.Header{}, err
 	}
+	if err := apart(o.Data, place{o.Manifest, "--manifest"}); err != nil {
+		return manifest.Header{}, err
+	}
 	st, err := store.NewFolder(o.Data, store.FolderOptions{})
 	if err != nil {
 		return manifest.Header{}, err
@@ -56,6 +59,9 @@ type PinOptions struct {
 
 // Pin hashes every file of a folder as it is, and writes the manifest.
 func Pin(ctx context.Context, o PinOptions) (manifest.Header, error) {
+	if err := apart(o.Data, place{o.Manifest, "--manifest"}); err != nil {
+		return manifest.Header{}, err
+	}
 	st, err := store.NewFolder(o.Data, store.FolderOptions{Uncached: true})
 	if err != nil {
 		return manifest.Header{}, err

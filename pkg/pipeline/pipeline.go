@@ -89,6 +89,11 @@ func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 		o.stage("plan     %d accelerators, %d epochs x %d steps, %s in %d files; expected %.1f s", plan.Accelerators, plan.Epochs,
 			plan.StepsPerEpoch, gigabytes(int64(plan.BytesPerEpoch)), plan.Files, plan.ExpectedSeconds)
 	}
+	if !only {
+		if err := l.apart(); err != nil {
+			return out, err
+		}
+	}
 	if err := os.MkdirAll(o.Dir, 0o777); err != nil {
 		return out, fmt.Errorf("make the pipeline's folder: %w", err)
 	}

@@ -106,6 +106,12 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 	if o.Checkpoints == "" {
 		o.Checkpoints = r.w.Checkpoint.CheckpointFolder
 	}
+	if !bench.CheckpointOnly(r.w) {
+		err := apart(o.Data, place{o.Out, "run folder"}, place{o.Checkpoints, "checkpoint folder"}, place{o.Manifest, "manifest"})
+		if err != nil {
+			return nil, err
+		}
+	}
 	if err := freshFolder(o.Out); err != nil {
 		return nil, err
 	}
@@ -126,7 +132,7 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 		r.close()
 		return nil, fmt.Errorf("%s: %w", o.Manifest, err)
 	}
-	if r.plan, err = bench.NewPlan(r.w, r.files); err != nil {
+	if r.plan, err = newPlan(ctx, r.w, r.files); err != nil {
 		r.close()
 		return nil, err
 	}
