@@ -126,7 +126,7 @@ func TestSignerCannotLieAboutCheckpoints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := ownKey(l)
+	key, _, err := ownKey(l)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/attest"
 	"github.com/benchpin/benchpin/pkg/bench"
 	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/benchpin/benchpin/pkg/store"
 	"github.com/benchpin/benchpin/pkg/workload"
 )
 
@@ -97,12 +98,22 @@ func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 	if err := os.MkdirAll(o.Dir, 0o777); err != nil {
 		return out, fmt.Errorf("make the pipeline's folder: %w", err)
 	}
+	unlock, err := store.Lock(o.Dir)
+	if err != nil {
+		return out, fmt.Errorf("pipeline: %w", err)
+	}
+	defer unlock()
 	if o.Key == nil {
-		if o.Key, err = ownKey(l); err != nil {
+		var made bool
+		if o.Key, made, err = ownKey(l); err != nil {
 			return out, err
 		}
 		out.PublicKey = l.PublicKey()
-		o.stage("key      %s, made here: it proves only that nothing changed since, not who ran this", out.PublicKey)
+		origin := "made here"
+		if !made {
+			origin = "found here, made by an earlier run"
+		}
+		o.stage("key      %s, %s: it proves only that nothing changed since, not who ran this", out.PublicKey, origin)
 	}
 	if !only {
 		_, err = Generate(ctx, GenerateOptions{Workload: o.Workload.Workload, Data: l.Data(), Manifest: l.Manifest(), Workers: o.Workers,
@@ -149,25 +160,6 @@ func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 // policyFor is the policy with which a pipeline looks at its own archive: what the workload asked for is not held against it.
 func policyFor(w *workload.Workload) attest.Policy {
 	return attest.Policy{AllowUnverified: w.Benchpin.Verify == workload.VerifyNone}
-}
-
-// ownKey returns the key pair of the folder, made when it is not there yet.
-func ownKey(l Layout) (*attest.PrivateKey, error) {
-	noPassword := func() ([]byte, error) { return []byte{}, nil }
-	key, err := attest.LoadPrivate(l.PrivateKey(), noPassword)
-	if err == nil {
-		return key, nil
-	}
-	if !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	if key, err = attest.GenerateKey(attest.ECDSAP256); err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(filepath.Dir(l.PrivateKey()), 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of keys: %w", err)
-	}
-	return key, attest.SaveKeyPair(key, l.PrivateKey(), l.PublicKey(), []byte{})
 }
 
 // makeRoom moves the archive of an earlier run aside: results are never overwritten.

@@ -137,7 +137,7 @@ func TestSignerCannotLie(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			key, err := ownKey(l)
+			key, _, err := ownKey(l)
 			if err != nil {
 				t.Fatal(err)
 			}
