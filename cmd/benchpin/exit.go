@@ -89,7 +89,7 @@ func (a *app) report(err error) int {
 	return code
 }
 
-// printf writes data to standard output; a broken pipe there is the reader's choice and no failure of ours.
+// printf writes data to standard output. What fails is remembered there (output).
 func (a *app) printf(format string, args ...any) {
 	fmt.Fprintf(a.stdout, format, args...)
 }

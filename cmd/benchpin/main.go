@@ -25,7 +25,11 @@ var (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup means that a terminal may go
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	context.AfterFunc(ctx, func() {
 		stop() // the next signal ends the process at once
 		time.Sleep(longestEnd)
@@ -78,12 +82,18 @@ func newApp() *app {
 
 // run executes one command line and returns the exit code of the process.
 func (a *app) run(ctx context.Context, args []string) int {
+	out := &output{w: a.stdout}
+	a.stdout = out
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	return a.report(root.ExecuteContext(ctx))
+	err := root.ExecuteContext(ctx)
+	if err == nil && out.err != nil {
+		err = fmt.Errorf("write to standard output: %w", out.err)
+	}
+	return a.report(err)
 }
 
 // style is how pages are printed.
