@@ -23,6 +23,7 @@ func TestScripts(t *testing.T) {
 			"exits":       exits,
 			"flip":        flip,
 			"interrupted": interrupted,
+			"signalled":   signalled,
 		},
 	})
 }

@@ -69,7 +69,10 @@ func Generate(ctx context.Context, st Store, r Recipe, o Options) (manifest.Head
 		return manifest.Header{}, err
 	}
 	g := &generator{st: st, r: r, o: o, have: have}
-	total := r.TotalBytes()
+	total, err := r.totalBytes(ctx)
+	if err != nil {
+		return manifest.Header{}, err
+	}
 	if err := checkSpace(st, total-have.bytes); err != nil {
 		return manifest.Header{}, err
 	}

@@ -69,16 +69,25 @@ func (r *Recipe) measuredRatio() float64 {
 // TotalBytes returns the bytes of all files, companions included: exactly, or by Estimate. Where sizes differ it computes them all, at about
 // 10 million files a second.
 func (r Recipe) TotalBytes() int64 {
+	total, _ := r.totalBytes(context.Background()) // its only error is the context's
+	return total
+}
+
+// totalBytes is TotalBytes that ends with ctx.
+func (r Recipe) totalBytes(ctx context.Context) (int64, error) {
 	// A size that depends on the number of the file (synthetic) grows with it.
 	if r.spread == 0 && r.File(0).Size == r.File(r.Files()-1).Size {
 		total := saturated(r.Estimate(r.File(0)), int64(r.Files()))
 		for c := range r.companions {
 			total = sum(total, saturated(r.Companion(0, c).Size, int64(r.Files())))
 		}
-		return total
+		return total, nil
 	}
 	total := int64(0)
 	for i := range r.Files() {
+		if i%(1<<16) == 0 && ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
 		f := r.File(i)
 		total = sum(total, r.Estimate(f))
 		for c := range r.companions {
@@ -86,10 +95,10 @@ func (r Recipe) TotalBytes() int64 {
 			total = sum(total, n)
 		}
 		if total == math.MaxInt64 {
-			return total
+			return total, nil
 		}
 	}
-	return total
+	return total, nil
 }
 
 // sum adds numbers that are 0 or more, and stops at math.MaxInt64.

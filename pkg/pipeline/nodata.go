@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,12 +41,12 @@ func (r *run) withoutData() error {
 }
 
 // planWithoutData makes the plan of such a run again. Its manifest must be the empty one.
-func planWithoutData(w *workload.Workload, v *attest.Verification) (*bench.Plan, *pinnedFiles, *fault.Fault) {
+func planWithoutData(ctx context.Context, w *workload.Workload, v *attest.Verification) (*bench.Plan, *pinnedFiles, *fault.Fault) {
 	if h := v.Manifest.Header(); h.Count != 0 || h.Recipe != nil {
 		return nil, nil, fault.New(fault.Manifest, "count", fmt.Sprintf("the workload reads no data set; expected a manifest of 0 files without recipe, "+
 			"found %d", h.Count)).In(attest.TitleManifest)
 	}
-	return samePlan(w, &pinnedFiles{}, v)
+	return samePlan(ctx, w, &pinnedFiles{}, v)
 }
 
 // roomForCheckpoints refuses to begin what cannot be written to the end. Files of an earlier run are written over.

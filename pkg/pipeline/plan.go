@@ -15,6 +15,10 @@ import (
 //
 // A workload that only writes and reads checkpoints reads no data, and the manifest makes no difference to it.
 func Plan(ctx context.Context, w *workload.Workload, manifestPath string) (*bench.Plan, error) {
+	return unlessDone(ctx, func() (*bench.Plan, error) { return plan(ctx, w, manifestPath) })
+}
+
+func plan(ctx context.Context, w *workload.Workload, manifestPath string) (*bench.Plan, error) {
 	if bench.CheckpointOnly(w) {
 		return bench.NewPlan(w, nil)
 	}
@@ -42,4 +46,31 @@ func Plan(ctx context.Context, w *workload.Workload, manifestPath string) (*benc
 		return nil, fmt.Errorf("%s: %w", manifestPath, err)
 	}
 	return bench.NewPlan(w, files)
+}
+
+// newPlan is bench.NewPlan that ends with ctx.
+func newPlan(ctx context.Context, w *workload.Workload, ds bench.Dataset) (*bench.Plan, error) {
+	return unlessDone(ctx, func() (*bench.Plan, error) { return bench.NewPlan(w, ds) })
+}
+
+// unlessDone returns what f does, or ctx's error as soon as ctx is done. Planning a hundred million files takes minutes of arithmetic, in
+// many small loops that know no context: whoever interrupts it must not wait for them. What f still computes then is dropped; f must not
+// write anything.
+func unlessDone[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := f()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, fmt.Errorf("plan: %w", context.Cause(ctx))
+	}
 }

@@ -104,7 +104,7 @@ func planAgain(ctx context.Context, v *attest.Verification) (*bench.Plan, *pinne
 		return nil, nil, fault.New(fault.Workload, "workload.canonical", err.Error()).In(attest.TitleRecord)
 	}
 	if bench.CheckpointOnly(w) {
-		return planWithoutData(w, v)
+		return planWithoutData(ctx, w, v)
 	}
 	files, err := openFiles(ctx, v.Manifest)
 	if err != nil {
@@ -113,12 +113,12 @@ func planAgain(ctx context.Context, v *attest.Verification) (*bench.Plan, *pinne
 	if err := files.suits(w); err != nil {
 		return nil, nil, fault.New(fault.Manifest, "recipe", err.Error()).In(attest.TitleManifest)
 	}
-	return samePlan(w, files, v)
+	return samePlan(ctx, w, files, v)
 }
 
 // samePlan makes the plan again and compares it with the record's.
-func samePlan(w *workload.Workload, files *pinnedFiles, v *attest.Verification) (*bench.Plan, *pinnedFiles, *fault.Fault) {
-	plan, err := bench.NewPlan(w, files)
+func samePlan(ctx context.Context, w *workload.Workload, files *pinnedFiles, v *attest.Verification) (*bench.Plan, *pinnedFiles, *fault.Fault) {
+	plan, err := newPlan(ctx, w, files)
 	if err != nil {
 		return nil, nil, differs("plan", err.Error())
 	}
