@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/benchpin/benchpin/pkg/bench/checkpoint"
@@ -143,21 +144,27 @@ func (p *Plan) slowest() float64 {
 	if !p.compute.perEpoch {
 		epochs = 1
 	}
+	// Sums that would not fit into a Duration go over into seconds.
 	var sum time.Duration
+	var whole float64
 	var seen int64
+	mean := func() float64 { return (whole + sum.Seconds()) / float64(seen) }
 	for e := 1; e <= epochs; e++ {
 		for s := range int64(p.StepsPerEpoch) {
 			var longest time.Duration
 			for r := range p.Accelerators {
 				longest = max(longest, p.compute.at(e, r, s))
 			}
+			if sum > math.MaxInt64-longest {
+				whole, sum = whole+sum.Seconds(), 0
+			}
 			sum += longest
 			if seen++; seen*int64(p.Accelerators) >= mostDraws {
-				return sum.Seconds() / float64(seen)
+				return mean()
 			}
 		}
 	}
-	return sum.Seconds() / float64(seen)
+	return mean()
 }
 
 // planRates derives durations and the rate that the store must deliver.

@@ -67,7 +67,7 @@ func (p *Plan) Saves() checkpoint.Schedule { return p.saves }
 
 // Limits of a plan. They keep arithmetic exact and memory sane; nothing real comes near them.
 const (
-	maxAccelerators = 1 << 16
+	maxAccelerators = workload.MaxAccelerators
 	maxEpochs       = 1 << 20
 	maxWorkers      = 1 << 12
 )

@@ -362,6 +362,20 @@ func TestPlanOfStreams(t *testing.T) {
 	}
 }
 
+// TestLongTimes: drawn times whose sum is longer than a Duration can be keep their mean.
+func TestLongTimes(t *testing.T) {
+	const longest = 3600 * 1000.0
+	w := testWorkload(func(w *workload.Workload) {
+		w.Dataset.NumFilesTrain, w.Train.ComputationTime = 1<<13, workload.Time{Type: workload.TimeUniform, Min: longest, Max: 2 * longest}
+	})
+	p, err := NewPlan(w, equalFiles(1<<13, 1000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "slowest", p.slowest(), longest) // a sleep is at most that long
+	near(t, "expected seconds", p.ExpectedSeconds, longest*float64(p.StepsPerEpoch)*float64(p.Epochs))
+}
+
 // TestPlanIsAFunction: the same workload and data give the same plan.
 func TestPlanIsAFunction(t *testing.T) {
 	w := testWorkload(func(w *workload.Workload) {

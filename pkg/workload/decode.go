@@ -183,12 +183,18 @@ func (d *decoder) real(k key, n *node) (float64, bool) {
 	if k.path == "checkpoint.time_between_checkpoints" && v < 0 {
 		v = 0 // DLIO's default is -1; it means no pause
 	}
+	if k.high == MaxSeconds && v > k.high {
+		hint = yearHint
+	}
 	if math.IsNaN(v) || math.IsInf(v, 0) || v < k.low || v > k.high {
 		d.fail(k, n, clip(n.raw)+" is out of range", hint)
 		return 0, false
 	}
 	return v + 0, true // -0 becomes 0: one value, one spelling
 }
+
+// yearHint goes with times that are too long.
+const yearHint = "times are seconds, at most a year"
 
 // seed reads 64 bits, as an integer or as decimal digits in quotes, which is how the canonical form has them.
 func (d *decoder) seed(k key, n *node, field *uint64) {

@@ -1,5 +1,8 @@
 package workload
 
+// MaxAccelerators is the largest number of accelerators of a workload.
+const MaxAccelerators = 1 << 16
+
 // keys is the key table, bound to the fields of w: the one place that knows every key, its type, default, range and
 // meaning. Loading, the canonical form, the schema and the documentation are all derived from it.
 func keys(w *Workload) []key {
@@ -68,7 +71,7 @@ func datasetKeys(d *Dataset) []key {
 			about("spread of the sample's bytes from file to file"),
 		whole("dataset.record_length_bytes_resize", &d.RecordLengthBytesResize, 0).from(0).
 			about("bytes of the sample in memory that is handed to batches; 0: as it was read"),
-		whole("dataset.num_files_train", &d.NumFilesTrain, 8).from(0).about("files to train on"),
+		whole("dataset.num_files_train", &d.NumFilesTrain, 8).from(0).about("files to train on; a run reads at most 4294967296 samples of them"),
 		whole("dataset.num_files_eval", &d.NumFilesEval, 0).from(0).about("files to evaluate on"),
 		whole("dataset.num_samples_per_file", &d.NumSamplesPerFile, 1).from(1).about("samples in a file"),
 		text("dataset.data_folder", &d.DataFolder, "./data").
@@ -194,7 +197,7 @@ func checkpointKeys(c *Checkpoint) []key {
 		text("checkpoint.checkpoint_mechanism_classname", &c.CheckpointMechanismClassname, "").
 			about("Python class of a custom writer; recognised, cannot run here"),
 		boolean("checkpoint.fsync", &c.Fsync, false).about("flush each file to stable storage"),
-		decimal("checkpoint.time_between_checkpoints", &c.TimeBetweenCheckpoints, 0).
+		decimal("checkpoint.time_between_checkpoints", &c.TimeBetweenCheckpoints, 0).to(MaxSeconds).
 			about("seconds of pause where checkpoints run alone; a negative number, DLIO's default, is 0"),
 		whole("checkpoint.num_checkpoints_write", &c.NumCheckpointsWrite, -1).from(-1).
 			about("checkpoints written where they run alone; none below 1"),
@@ -210,7 +213,7 @@ func checkpointKeys(c *Checkpoint) []key {
 			about("percent of memory used at which waiting starts"),
 		decimal("checkpoint.ksm.low_ram_exit", &k.LowRAMExit, 15).from(0).to(100).
 			about("percent of memory used at which waiting ends"),
-		decimal("checkpoint.ksm.await_time", &k.AwaitTime, 200).from(0).about("most seconds of waiting for a tensor"),
+		decimal("checkpoint.ksm.await_time", &k.AwaitTime, 200).from(0).to(MaxSeconds).about("most seconds of waiting for a tensor"),
 	}
 }
 
@@ -228,7 +231,7 @@ func storageKeys(w *Workload) []key {
 		text("storage.storage_root", &s.StorageRoot, "./").
 			about("put before `data_folder`; the bucket of an object store"),
 		text("storage.storage_library", &s.StorageLibrary, "").about("object client of the fork; recognised"),
-		decimal("storage.post_generation_settle_seconds", &s.PostGenerationSettleSeconds, 0).from(0).
+		decimal("storage.post_generation_settle_seconds", &s.PostGenerationSettleSeconds, 0).from(0).to(MaxSeconds).
 			about("wait after generating (fork)"),
 		text("storage.storage_options.endpoint_url", &so.EndpointURL, "").about("address of the object store"),
 		text("storage.storage_options.region", &so.Region, "us-east-1").about("region"),
@@ -259,9 +262,9 @@ func benchpinKeys(b *Benchpin) []key {
 		seed("benchpin.seed", &b.Seed, 1).about("seed of the data set"),
 		word("benchpin.verify", &b.Verify, VerifyBefore, VerifyBefore, VerifyAfter, VerifyNone).
 			about("when the data set is compared with its manifest; the default policy refuses a result with `none`"),
-		whole("benchpin.accelerators", &b.Accelerators, 1).from(1).to(1 << 20).
+		whole("benchpin.accelerators", &b.Accelerators, 1).from(1).to(MaxAccelerators).
 			about("simulated accelerators, DLIO's MPI ranks"),
-		whole("benchpin.accelerators_per_process", &b.AcceleratorsPerProcess, 0).from(0).to(1 << 20).
+		whole("benchpin.accelerators_per_process", &b.AcceleratorsPerProcess, 0).from(0).to(MaxAccelerators).
 			about("accelerators that one process carries; 0: all"),
 		word("benchpin.cold_cache", &b.ColdCache, ColdEpoch, ColdNone, ColdStart, ColdEpoch).
 			about("drop the data set's pages from the page cache: never, before the first epoch, before each epoch"),

@@ -52,7 +52,7 @@ func draw(t *rapid.T, k key) {
 		table := timeKeys("", f)
 		f.Type = rapid.SampledFrom(timeTypes()).Draw(t, k.path)
 		for _, p := range table[f.Type] {
-			*p.field.(*float64) = rapid.Float64Range(math.SmallestNonzeroFloat64, 1e9).Draw(t, p.path)
+			*p.field.(*float64) = rapid.Float64Range(math.SmallestNonzeroFloat64, 5000).Draw(t, p.path)
 		}
 		f.Max += f.Min
 		if f.Type != TimeUniform {

@@ -2,18 +2,20 @@ package workload
 
 import (
 	"fmt"
-	"math"
 	"strings"
 )
+
+// MaxSeconds bounds every time of a workload, and every parameter of a distribution: a year. Sums over a run stay far from what a clock can
+// hold, and nothing real comes near it.
+const MaxSeconds = 31_536_000
 
 // stdevSuffix makes the name of the key that adds a spread to a time: computation_time_stdev.
 const stdevSuffix = "_stdev"
 
 // timeKeys is the key table of a time that is written as a section: which parameters each type has.
 func timeKeys(at string, t *Time) map[string][]key {
-	const any = math.MaxFloat64
 	p := func(name string, field *float64) key {
-		return key{path: at + "." + name, field: field, reset: func() { *field = 0 }, low: 0, high: any}
+		return key{path: at + "." + name, field: field, reset: func() { *field = 0 }, low: 0, high: MaxSeconds}
 	}
 	return map[string][]key{
 		TimeConstant:    {p("mean", &t.Center)},
@@ -33,7 +35,7 @@ func timeTypes() []string {
 // time reads one of DLIO's time forms: a number, or a section with or without a type; spread is the *_stdev key, or nil.
 func (d *decoder) time(k key, n, spread *node, t *Time) {
 	*t = Time{Type: TimeConstant}
-	number := key{path: k.path, low: 0, high: math.MaxFloat64, field: new(float64)}
+	number := key{path: k.path, low: 0, high: MaxSeconds, field: new(float64)}
 	switch {
 	case n == nil || n.kind == nullKind:
 		delete(d.given, k.path)
@@ -58,7 +60,7 @@ func (d *decoder) time(k key, n, spread *node, t *Time) {
 // spread applies the *_stdev key.
 func (d *decoder) spread(k key, n, spread *node, t *Time) {
 	at := k.path + stdevSuffix
-	v, ok := d.real(key{path: at, low: 0, high: math.MaxFloat64, field: new(float64)}, spread)
+	v, ok := d.real(key{path: at, low: 0, high: MaxSeconds, field: new(float64)}, spread)
 	switch {
 	case !ok:
 	case n == nil || n.kind == nullKind:
@@ -107,6 +109,9 @@ func (d *decoder) timeSection(k key, n *node, t *Time) {
 	}
 	if word == TimeGamma && t.Shape == 0 && n.get("shape") != nil {
 		d.fail(key{path: k.path + ".shape"}, n.get("shape"), "expected more than 0", "")
+	}
+	if mean := t.Mean(); mean > MaxSeconds {
+		d.fail(key{path: k.path}, n, fmt.Sprintf("the mean, %s seconds, is out of range", formatFloat(mean)), yearHint)
 	}
 	d.unknown(n, k.path, append([]key{typ}, table[word]...))
 }
