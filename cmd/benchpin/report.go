@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -10,6 +9,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/pipeline"
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/report"
+	"github.com/benchpin/benchpin/pkg/store"
 )
 
 func (a *app) reportCommand() *cobra.Command {
@@ -23,7 +23,7 @@ that, on an archive.`,
 		Example: "  benchpin report ./results",
 		Args:    exactly("RUN"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			b, err := os.ReadFile(filepath.Join(args[0], pipeline.RecordName))
+			b, err := store.ReadRegular(filepath.Join(args[0], pipeline.RecordName), record.MaxBytes)
 			if err != nil {
 				return fmt.Errorf("run folder: %w; \"benchpin run\" makes one", err)
 			}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"path/filepath"
 
@@ -148,7 +147,7 @@ func subjectsOf(archive, rec, header oci.Digests) []Subject {
 }
 
 func loadHeader(headerPath string) ([]byte, *manifest.Header, error) {
-	f, err := os.Open(headerPath)
+	f, err := oci.OpenRegular(headerPath)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read manifest: %w", err)
 	}

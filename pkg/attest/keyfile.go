@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/benchpin/benchpin/pkg/attest/internal/limits"
+	"github.com/benchpin/benchpin/pkg/attest/oci"
 	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
 )
 
@@ -147,7 +148,7 @@ func LoadPublic(path string) (PublicKey, error) {
 }
 
 func readKeyFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := oci.OpenRegular(path)
 	if err != nil {
 		return nil, fmt.Errorf("read key: %w", err)
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/benchpin/benchpin/pkg/store"
 )
 
 // EntriesPath returns where the entries stand for a header at headerPath: NAME.entries.jsonl.zst beside NAME.json.
@@ -21,14 +23,11 @@ func Open(headerPath string) (*Manifest, error) {
 		return nil, err
 	}
 	path := EntriesPath(headerPath)
-	f, err := os.Open(path)
+	f, err := store.OpenRegular(path)
 	if err != nil {
 		return nil, fmt.Errorf("entries of manifest %s: %w", headerPath, err)
 	}
 	st, err := f.Stat()
-	if err == nil && !st.Mode().IsRegular() {
-		err = fmt.Errorf("%s: expected a regular file, found %s", path, st.Mode().Type())
-	}
 	var m *Manifest
 	if err == nil {
 		m, err = OpenReaders(raw, f, st.Size())
@@ -42,7 +41,7 @@ func Open(headerPath string) (*Manifest, error) {
 }
 
 func readLimited(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := store.OpenRegular(path)
 	if err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}

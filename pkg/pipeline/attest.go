@@ -3,10 +3,11 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/benchpin/benchpin/pkg/attest"
+	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/benchpin/benchpin/pkg/store"
 )
 
 // AttestOptions names a result and where its archive goes.
@@ -27,7 +28,7 @@ func Attest(ctx context.Context, o AttestOptions) (attest.ArchiveInfo, error) {
 
 // writeArchive is Attest with checks of the caller's choice beside those of attest.WriteArchive.
 func writeArchive(ctx context.Context, o AttestOptions, also func(context.Context, *attest.Verification) error) (attest.ArchiveInfo, error) {
-	b, err := os.ReadFile(filepath.Join(o.Run, RecordName))
+	b, err := store.ReadRegular(filepath.Join(o.Run, RecordName), record.MaxBytes)
 	if err != nil {
 		return attest.ArchiveInfo{}, fmt.Errorf("run folder: %w; \"benchpin run\" makes one", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/benchpin/benchpin/pkg/attest/internal/limits"
 	"github.com/benchpin/benchpin/pkg/attest/internal/strictjson"
@@ -22,7 +23,23 @@ func FromBytes(title, mediaType string, content []byte) Source {
 
 // FromFile is a layer whose content is a file. It is streamed, in memory that does not depend on its size.
 func FromFile(title, mediaType, path string) Source {
-	return Source{Title: title, MediaType: mediaType, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+	return Source{Title: title, MediaType: mediaType, Open: func() (io.ReadCloser, error) { return OpenRegular(path) }}
+}
+
+// OpenRegular opens a file for reading without waiting for a pipe's other end; what is not a regular file is refused.
+func OpenRegular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: expected a regular file, found %s", path, modeName(info.Mode()))
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // writeBlob streams r into a temporary file of staging and, once its digest is known, moves it into the layout under that name.
