@@ -59,7 +59,8 @@ type Outcome struct {
 	Record *record.Record
 	// Run and Archive are the folders of the result; PublicKey the file to verify with, "" when the key was given.
 	Run, Archive, PublicKey string
-	// Verification is the archive as it was verified at the end; nil when it was not reached. Close it.
+	// Verification is the archive as it was verified at the end; nil when it was not reached. When a check failed, there is no Archive.
+	// Close it.
 	Verification *attest.Verification
 }
 
@@ -130,54 +131,15 @@ func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 	if missed != nil && !errors.Is(missed, ErrThreshold) {
 		return out, missed
 	}
-	if err := o.makeRoom(l.Archive()); err != nil {
-		return out, err
+	if err := o.archive(ctx, l, out); err != nil {
+		return out, errors.Join(missed, err)
 	}
-	pinned := l.Manifest()
-	if only {
-		pinned = "" // beside the record
-	}
-	info, err := Attest(ctx, AttestOptions{Run: out.Run, Manifest: pinned, Archive: l.Archive(), Key: o.Key})
-	if err != nil {
-		return out, err
-	}
-	out.Archive = l.Archive()
-	o.stage("archive  %s, %d attestations, %s", out.Archive, len(info.PredicateTypes), info.Archive.SHA256Digest())
-	out.Verification, err = Verify(ctx, out.Archive, []attest.PublicKey{o.Key.Public()}, policyFor(o.Workload.Workload))
-	if err != nil {
-		return out, err
-	}
-	if failed := out.Verification.Err(); failed != nil || only || o.Workload.Workload.Dataset.KeepFiles {
-		return out, errors.Join(missed, failed)
+	if only || o.Workload.Workload.Dataset.KeepFiles {
+		return out, missed
 	}
 	if err := RemoveData(ctx, l.Data(), l.Manifest()); err != nil {
 		return out, errors.Join(missed, err)
 	}
 	o.stage("removed  the data set, as dataset.keep_files asks; its recipe makes it again")
 	return out, missed
-}
-
-// policyFor is the policy with which a pipeline looks at its own archive: what the workload asked for is not held against it.
-func policyFor(w *workload.Workload) attest.Policy {
-	return attest.Policy{AllowUnverified: w.Benchpin.Verify == workload.VerifyNone}
-}
-
-// makeRoom moves the archive of an earlier run aside: results are never overwritten.
-func (o *Options) makeRoom(archive string) error {
-	if _, err := os.Lstat(archive); errors.Is(err, os.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		return fmt.Errorf("archive: %w", err)
-	}
-	for n := 1; ; n++ {
-		aside := fmt.Sprintf("%s-%d", archive, n)
-		if _, err := os.Lstat(aside); err == nil {
-			continue
-		}
-		if err := os.Rename(archive, aside); err != nil {
-			return fmt.Errorf("move the archive of an earlier run aside: %w", err)
-		}
-		o.stage("archive  of an earlier run moved to %s", aside)
-		return nil
-	}
 }
