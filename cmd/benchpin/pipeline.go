@@ -10,6 +10,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/environment"
 	"github.com/benchpin/benchpin/pkg/pipeline"
 	"github.com/benchpin/benchpin/pkg/report"
+	"github.com/benchpin/benchpin/pkg/workload"
 )
 
 func (a *app) pipelineCommand() *cobra.Command {
@@ -88,6 +89,9 @@ func (a *app) printResult(out *pipeline.Outcome, dir string, asJSON bool) error 
 		return nil
 	}
 	a.printf("\n")
+	if out.Archive == "" {
+		return a.printVerdict("not kept", out.Verification)
+	}
 	if err := a.printVerdict(out.Archive, out.Verification); err != nil {
 		return err
 	}
@@ -95,7 +99,11 @@ func (a *app) printResult(out *pipeline.Outcome, dir string, asJSON bool) error 
 	if key == "" {
 		key = "YOUR.pub"
 	}
-	a.printf("\nrun       %s\narchive   %s\nverify    benchpin verify %s --key %s\n", out.Run, out.Archive, quoted(out.Archive), quoted(key))
+	policy := ""
+	if out.Record.Dataset.Verification.Mode == workload.VerifyNone {
+		policy = " --allow-unverified"
+	}
+	a.printf("\nrun       %s\narchive   %s\nverify    benchpin verify %s --key %s%s\n", out.Run, out.Archive, quoted(out.Archive), quoted(key), policy)
 	return nil
 }
 

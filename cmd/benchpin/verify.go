@@ -11,6 +11,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/pipeline"
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/report"
+	"github.com/benchpin/benchpin/pkg/workload"
 )
 
 func (a *app) verifyCommand() *cobra.Command {
@@ -115,6 +116,10 @@ func verdictHeader(archive string, v *attest.Verification) report.VerdictHeader 
 		}
 	}
 	h.Notes = []string{"a signature says that the holder of the key stands for this result, not that the host measured truly"}
+	if r.Dataset.Verification.Mode == workload.VerifyNone {
+		h.Notes = append(h.Notes, "the data set was not compared with its manifest (benchpin.verify: none); only a policy that allows it accepts this "+
+			"result: benchpin verify --allow-unverified")
+	}
 	h.Notes = append(h.Notes, report.Cautions(r)...)
 	return h
 }
