@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -74,5 +75,31 @@ func TestVerifyAfterSeesWhatWasPutBack(t *testing.T) {
 	var mismatch *manifest.MismatchError
 	if _, err := run(""); !errors.As(err, &mismatch) || mismatch.Kind != manifest.Missing {
 		t.Errorf("a file is missing: %v", err)
+	}
+}
+
+// TestNoRunNoFolder: a run that did not begin leaves no empty run folder, and leaves one that was there.
+func TestNoRunNoFolder(t *testing.T) {
+	w := small(t)
+	l, _ := generated(t, w.Workload)
+	there := filepath.Join(t.TempDir(), "there")
+	if err := os.Mkdir(there, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	verifying := func(format string, _ ...any) {
+		if strings.HasPrefix(format, "verify ") {
+			cancel()
+		}
+	}
+	for out, stays := range map[string]bool{there: true, filepath.Join(t.TempDir(), "new"): false} {
+		r, err := Run(ctx, RunOptions{Workload: w, Data: l.Data(), Manifest: l.Manifest(), Checkpoints: l.Checkpoints(), Out: out,
+			Notify: Notify{Stage: verifying}})
+		if r != nil || !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, %v", r, err)
+		}
+		if _, err := os.Stat(out); stays != (err == nil) {
+			t.Errorf("%s: expected it to be there %v, found %v", out, stays, err)
+		}
 	}
 }

@@ -62,7 +62,14 @@ func NewID(now time.Time) string {
 // and the raw step times. The record is returned, and written, whenever the run began: with the error of a run that failed or was
 // interrupted it is marked incomplete. The error wraps *manifest.MismatchError where the data set is not what its manifest says,
 // *bench.IdentityError and ErrVerification where a file was changed or replaced meanwhile, and ErrThreshold where the run is complete and its figures are below the workload's thresholds.
-func Run(ctx context.Context, o RunOptions) (*record.Record, error) {
+func Run(ctx context.Context, o RunOptions) (rec *record.Record, err error) {
+	if _, there := os.Lstat(o.Out); errors.Is(there, fs.ErrNotExist) {
+		defer func() {
+			if rec == nil {
+				_ = os.Remove(o.Out) // only when it is empty: the run did not begin
+			}
+		}()
+	}
 	r, err := newRun(ctx, &o)
 	if err != nil {
 		return nil, err
