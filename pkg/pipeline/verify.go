@@ -71,9 +71,13 @@ func recompute(ctx context.Context, v *attest.Verification) error {
 			from = "the times of every rank in the record"
 		}
 		count, more := dlioAgain(ctx, v, plan)
+		wrong := figuresAgain(ctx, v, plan)
+		if wrong == nil {
+			wrong = spanAgain(v, plan)
+		}
 		v.Add(attest.NewCheck(checkFigures, record.HostOnly,
 			fmt.Sprintf("every figure computed again, to the bit, from %s; %d files of DLIO too", from, count), limitFigures,
-			append(faults(figuresAgain(ctx, v, plan)), more...)...))
+			append(faults(wrong), more...)...))
 		n, total, fs := recipeAgain(ctx, v, files)
 		v.Add(attest.NewCheck(checkRecipe, record.Recomputable,
 			fmt.Sprintf("%d of %d files, chosen by the root, generated again from the recipe in memory and hashed", n, total), limitRecipe, fs...))

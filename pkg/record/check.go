@@ -78,12 +78,24 @@ func IsDigest(s string) bool {
 
 func (c *checker) head(r *Record) {
 	c.that(r.Schema == SchemaName, "schema", "expected %q, found %q", SchemaName, r.Schema)
-	c.that(r.ID != "", "id", "is empty")
 	c.oneOf("status", r.Status, StatusComplete, StatusIncomplete)
 	c.that((r.Status == StatusComplete) == (r.Reason == ""), "reason",
 		"a complete record has none and an incomplete one has one; status is %q, reason %q", r.Status, r.Reason)
 	started, finished := c.time("started", r.Started), c.time("finished", r.Finished)
 	c.that(!finished.Before(started), "finished", "%s is before started, %s", r.Finished, r.Started)
+	named, ok := idTime(r.ID)
+	c.that(ok, "id", "expected a time in UTC and hexadecimal digits, such as 20261130T141500Z-3f9c2a, found %q", r.ID)
+	c.that(!ok || started.IsZero() || !named.After(started.Add(clockSlack)), "id", "names a run that began after %s, which is started: %q", r.Started, r.ID)
+}
+
+// clockSlack is how far a host's clock may be set back in a run without contradicting the record.
+const clockSlack = time.Second
+
+// idTime is the time in the name of a run: when it got its name, which is before anything was verified or run.
+func idTime(id string) (time.Time, bool) {
+	stamp, random, ok := strings.Cut(id, "-")
+	t, err := time.Parse("20060102T150405Z", stamp)
+	return t, ok && err == nil && random != "" && strings.Trim(random, "0123456789abcdef") == ""
 }
 
 func (c *checker) time(field, s string) time.Time {

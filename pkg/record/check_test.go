@@ -50,6 +50,10 @@ func TestCheckFinds(t *testing.T) {
 	}{
 		"schema":               {func(r *Record) { r.Schema = "x" }, "schema"},
 		"no id":                {func(r *Record) { r.ID = "" }, "id"},
+		"id without a time":    {func(r *Record) { r.ID = "run-3f9c2a" }, "id"},
+		"id without the rest":  {func(r *Record) { r.ID = "20261130T141500Z-" }, "id"},
+		"id of a later run":    {func(r *Record) { r.ID = "20261130T141502Z-3f9c2a" }, "id"},
+		"began before its id":  {func(r *Record) { r.Started = "2026-11-29T14:15:00Z" }, "id"},
 		"status":               {func(r *Record) { r.Status = "done"; r.Reason = "x" }, "status"},
 		"complete with reason": {func(r *Record) { r.Reason = "x" }, "reason"},
 		"incomplete without":   {func(r *Record) { r.Status = StatusIncomplete }, "reason"},

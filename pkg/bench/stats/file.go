@@ -202,13 +202,26 @@ func (r *Reader) Rows() int64 { return r.rows }
 func (r *Reader) Devices() []Device { return r.devices }
 
 // Each calls yield for every row from the first, checked by itself; yield must not keep the pointer. It stops at the first error.
-func (r *Reader) Each(yield func(*Step) error) (err error) {
+func (r *Reader) Each(yield func(*Step) error) error { return r.each(0, yield) }
+
+// End is the end of the last block of a whole run of so many ranks, as an offset in nanoseconds. Only the last step of each rank is looked
+// at: that the rows before it are earlier is for Summarise.
+func (r *Reader) End(ranks int) (int64, error) {
+	var end int64
+	err := r.each(max(0, r.rows-int64(ranks)), func(s *Step) error {
+		end = max(end, s.BlockEnd)
+		return nil
+	})
+	return end, err
+}
+
+// each is Each from the given row on.
+func (r *Reader) each(n int64, yield func(*Step) error) (err error) {
 	defer guard(&err)
-	if err := r.r.SeekToRow(0); err != nil {
+	if err := r.r.SeekToRow(n); err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	buf := make([]Step, chunkRows)
-	var n int64
 	for {
 		k, err := r.r.Read(buf)
 		for i := range buf[:k] {

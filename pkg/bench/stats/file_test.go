@@ -2,6 +2,7 @@ package stats
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,6 +65,10 @@ func TestManyRows(t *testing.T) {
 	defer f.Close()
 	if n := len(f.f.RowGroups()); n != (len(r.rows)+groupRows-1)/groupRows || n < 3 {
 		t.Errorf("%d rows in %d row groups", len(r.rows), n)
+	}
+	end, err := f.End(p.Accelerators)
+	if want := slices.MaxFunc(r.rows, func(a, b Step) int { return cmp.Compare(a.BlockEnd, b.BlockEnd) }).BlockEnd; err != nil || end != want {
+		t.Errorf("the run ends at %d, expected %d: %v", end, want, err)
 	}
 	first, err := Summarise(t.Context(), f, p)
 	if err != nil {
