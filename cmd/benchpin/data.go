@@ -112,8 +112,10 @@ func (a *app) dataPinCommand() *cobra.Command {
 		asJSON bool
 	)
 	cmd := &cobra.Command{
-		Use:     "pin",
-		Short:   "Pin a data set as it is: hash every file and write the manifest",
+		Use:   "pin",
+		Short: "Pin a data set as it is: hash every file and write the manifest",
+		Long: `Pin a data set as it is: hash every file and write the manifest. A manifest that stands there already is never replaced: it stays where it
+lists the same files with the same bytes, and is an error otherwise.`,
 		Example: "  benchpin data pin --data ./qs --manifest ./pinned.json",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -2,7 +2,11 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"os"
 	"time"
 
 	"github.com/benchpin/benchpin/pkg/datagen"
@@ -57,9 +61,18 @@ type PinOptions struct {
 	Notify
 }
 
-// Pin hashes every file of a folder as it is, and writes the manifest.
+// ErrPinned is wrapped by the error about a manifest that Pin would have to replace.
+var ErrPinned = errors.New("a manifest of other content stands there")
+
+// Pin hashes every file of a folder as it is, and writes the manifest. A manifest that stands there already is never replaced, since it
+// may hold a recipe that pinning cannot find again: when it lists the same files with the same bytes its header is returned, and otherwise
+// the error wraps ErrPinned.
 func Pin(ctx context.Context, o PinOptions) (manifest.Header, error) {
 	if err := apart(o.Data, place{o.Manifest, "--manifest"}); err != nil {
+		return manifest.Header{}, err
+	}
+	there, err := standing(o.Manifest)
+	if err != nil {
 		return manifest.Header{}, err
 	}
 	st, err := store.NewFolder(o.Data, store.FolderOptions{Uncached: true})
@@ -67,16 +80,51 @@ func Pin(ctx context.Context, o PinOptions) (manifest.Header, error) {
 		return manifest.Header{}, err
 	}
 	defer st.Close()
+	build := func(dst manifest.Adder) error {
+		err := manifest.Build(ctx, st, dst, manifest.BuildOptions{Workers: o.Workers, Progress: func(files, bytes int64) {
+			o.progress("pin", files, -1, bytes, -1)
+		}})
+		if err != nil {
+			return fmt.Errorf("pin %s: %w", o.Data, err)
+		}
+		return nil
+	}
+	if there != nil {
+		w := manifest.NewWriter(io.Discard, manifest.Meta{})
+		if err := build(w); err != nil {
+			return manifest.Header{}, err
+		}
+		h, err := w.Close()
+		if err != nil {
+			return manifest.Header{}, err
+		}
+		if h.Root != there.Root || h.Count != there.Count || h.Bytes != there.Bytes {
+			return manifest.Header{}, fmt.Errorf("pin %s: %s: %w: it lists %d files, %d bytes, root %s, and the folder has %d files, %d bytes, root %s; "+
+				"give --manifest another file", o.Data, o.Manifest, ErrPinned, there.Count, there.Bytes, there.Root, h.Count, h.Bytes, h.Root)
+		}
+		o.stage("pinned   by %s already, which stays as it is", o.Manifest)
+		return *there, nil
+	}
 	f, err := manifest.Create(o.Manifest, manifest.Meta{})
 	if err != nil {
 		return manifest.Header{}, err
 	}
 	defer f.Abort()
-	err = manifest.Build(ctx, st, f, manifest.BuildOptions{Workers: o.Workers, Progress: func(files, bytes int64) {
-		o.progress("pin", files, -1, bytes, -1)
-	}})
-	if err != nil {
-		return manifest.Header{}, fmt.Errorf("pin %s: %w", o.Data, err)
+	if err := build(f); err != nil {
+		return manifest.Header{}, err
 	}
 	return f.Commit()
+}
+
+// standing returns the header of the manifest at a path, or nil where there is none.
+func standing(path string) (*manifest.Header, error) {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	m, err := manifest.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s stands there and cannot be read: %w; move it away, or give --manifest another file", path, err)
+	}
+	defer m.Close()
+	return m.Header(), nil
 }
