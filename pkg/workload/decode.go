@@ -286,6 +286,10 @@ func quotesHint(n *node) string {
 	if n.pos.Override != "" {
 		return "an override knows decimal numbers only: 0.5, 1e-3, 512"
 	}
+	digits := strings.TrimLeft(n.raw, "0")
+	if v, err := strconv.ParseUint(digits, 10, 64); err == nil && digits != n.raw {
+		return fmt.Sprintf("%s is no integer in YAML 1.1, where a zero in front means octal: write %d", clip(n.raw), v)
+	}
 	if _, err := strconv.ParseFloat(n.raw, 64); err == nil {
 		return "a quoted value is a text: remove the quotes"
 	}

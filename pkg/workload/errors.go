@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -23,9 +24,17 @@ func (p Position) String() string {
 	case p.Override != "":
 		return fmt.Sprintf("override %q", p.Override)
 	case p.Line > 0:
-		return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+		return fmt.Sprintf("%s:%d:%d", printable(p.File), p.Line, p.Column)
 	}
-	return p.File
+	return printable(p.File)
+}
+
+// printable is the name of a file in a message: in quotes where it would break the line or the terminal.
+func printable(name string) string {
+	if strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return strconv.Quote(name)
+	}
+	return name
 }
 
 // Error is one thing that is wrong with a workload.

@@ -99,7 +99,7 @@ func nearestPath(at string, known, sections map[string]bool) string {
 // nearest is the candidate with the smallest edit distance to s, "" where none is near enough. The first of equals wins.
 func nearest(s string, candidates []string) string {
 	best, least := "", 1+max(1, min(len(s), 24)/3)
-	if len(s) > 64 {
+	if len(s) < 2 || len(s) > 64 { // everything short is near to one letter
 		return ""
 	}
 	for _, c := range candidates {
