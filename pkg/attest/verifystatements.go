@@ -115,7 +115,7 @@ func (v *verifier) judge() error {
 	case v.policy.AllowUnverified:
 	case !full:
 		faults = append(faults, fault.New(fault.Policy, "dataset.verification.mode",
-			fmt.Sprintf("%q: which bytes were read is not known; the policy demands before, inline or after", shorten(d.Mode))).In(TitleRecord))
+			fmt.Sprintf("%q: which bytes were read is not known; the policy demands before or after", shorten(d.Mode))).In(TitleRecord))
 	case d.Files < r.Plan.Files:
 		faults = append(faults, fault.New(fault.Policy, "dataset.verification.files",
 			fmt.Sprintf("the run reads %d files and %d were compared with the manifest", r.Plan.Files, d.Files)).In(TitleRecord))
