@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,6 +38,35 @@ func (a *app) flagsFromEnvironment(cmd *cobra.Command) error {
 	return failed
 }
 
+// noEmptyNames refuses flags that name a file, a folder or the beginning of file names and are given as the empty text: mostly a shell
+// variable that is not set, and the default would be taken in its stead.
+func noEmptyNames(cmd *cobra.Command) error {
+	var failed error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		switch kind, _ := pflag.UnquoteUsage(f); kind {
+		case "file", "folder", "PREFIX":
+		default:
+			return
+		}
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		if slices.Contains(values, "") && failed == nil {
+			failed = usagef("--%s is empty: give the name of a %s, or leave the flag out (see %q)", f.Name, kindOfName(f), cmd.CommandPath()+" --help")
+		}
+	})
+	return failed
+}
+
+// kindOfName is what the value of a flag names.
+func kindOfName(f *pflag.Flag) string {
+	if kind, _ := pflag.UnquoteUsage(f); kind == "folder" {
+		return kind
+	}
+	return "file"
+}
+
 // describeEnvironment names the environment variable of each flag in its help.
 func describeEnvironment(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -49,9 +79,14 @@ func describeEnvironment(cmd *cobra.Command) {
 	}
 }
 
-// isOverride tells DLIO's override words (++workload.a=v, +workload.a=v, ~workload.a, workload.a=v) from other arguments.
+// isOverride tells DLIO's override words (++workload.a=v, +workload.a=v, ~workload.a, workload.a=v, and Hydra's own hydra.a=v, which have
+// no effect here) from other arguments.
 func isOverride(arg string) bool {
-	return strings.HasPrefix(arg, "+") || strings.HasPrefix(arg, "~") || strings.HasPrefix(arg, "workload.")
+	if strings.HasPrefix(arg, "+") || strings.HasPrefix(arg, "~") {
+		return true
+	}
+	// workload.yaml is a file, whatever it is called.
+	return strings.Contains(arg, "=") && (strings.HasPrefix(arg, "workload.") || strings.HasPrefix(arg, "hydra."))
 }
 
 // splitOverrides separates the overrides among the arguments of a command from the others.

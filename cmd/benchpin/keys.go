@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -36,6 +38,9 @@ The password is asked for on the terminal, or taken from $BENCHPIN_PASSWORD (set
 			k := attest.KeyKind(kind)
 			if k != attest.ECDSAP256 && k != attest.Ed25519 {
 				return usagef("--type %q: expected %s or %s", kind, attest.ECDSAP256, attest.Ed25519)
+			}
+			if base := filepath.Base(out); base == "." || base == ".." || strings.HasSuffix(out, string(filepath.Separator)) {
+				return usagef("--out %q names a folder: expected the beginning of two file names, such as %q", out, filepath.Join(out, "benchpin"))
 			}
 			password, err := a.newPassword()
 			if err != nil {
@@ -103,8 +108,14 @@ func (a *app) askPassword(prompt string) ([]byte, error) {
 	return p, nil
 }
 
-// privateKey loads the key to sign with.
+// privateKey loads the key to sign with. Keys that a pipeline made have the empty password, which nobody is asked for.
 func (a *app) privateKey(path string) (*attest.PrivateKey, error) {
+	if _, given := a.passwordFromEnvironment(); !given {
+		key, err := attest.LoadPrivate(path, func() ([]byte, error) { return []byte{}, nil })
+		if !errors.Is(err, attest.ErrPassword) {
+			return key, err
+		}
+	}
 	return attest.LoadPrivate(path, a.password)
 }
 

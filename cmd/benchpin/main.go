@@ -114,13 +114,16 @@ It generates a data set from a seed, pins every byte of it in a manifest, verifi
 and bundles result, configuration, environment and digests into a signed attestation that anyone can verify offline.
 
 Exit codes: 0 done, 1 failure, 2 usage, 3 threshold not met, 4 verification failed, 130 interrupted.
-Every flag can be given as an environment variable: --set-up is BENCHPIN_SET_UP.`,
+Every flag can be given as an environment variable: --accelerators is BENCHPIN_ACCELERATORS.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       a.toolVersion(),
 		Args:          noCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := noEmptyNames(cmd); err != nil {
+				return err
+			}
 			return a.flagsFromEnvironment(cmd)
 		},
 	}

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"strconv"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/benchpin/benchpin/pkg/workload"
@@ -90,11 +93,19 @@ func (a *app) workloadCheckCommand() *cobra.Command {
 				}
 				return a.printJSON(map[string]any{"name": resolved.Name, "digest": resolved.Digest, "warnings": warnings})
 			}
-			a.printf("%s  %s\n", resolved.Digest, resolved.Name)
+			a.printf("%s  %s\n", resolved.Digest, oneLine(resolved.Name))
 			return nil
 		},
 	}
 	flags.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
+}
+
+// oneLine writes a name that people chose: in quotes where it would break the line or the terminal.
+func oneLine(name string) string {
+	if strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return strconv.Quote(name)
+	}
+	return name
 }
