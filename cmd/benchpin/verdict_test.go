@@ -23,3 +23,13 @@ func TestVerdictCautions(t *testing.T) {
 		t.Errorf("no caution among %q", h.Notes)
 	}
 }
+
+// TestVerdictFigures: the verdict writes AU as the page of the result does.
+func TestVerdictFigures(t *testing.T) {
+	au := 99.9456
+	r := &record.Record{Plan: record.Plan{Epochs: 1}, Metrics: record.NoMetrics(90, "no step was run")}
+	r.Metrics.AU.Value, r.Metrics.AU.Absent = &au, ""
+	if h := verdictHeader("a", &attest.Verification{Record: r}); !strings.HasPrefix(h.Result, "AU 99.94 %, absent: no step was run, ") {
+		t.Errorf("found %q", h.Result)
+	}
+}

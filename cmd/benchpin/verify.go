@@ -9,7 +9,6 @@ import (
 	"github.com/benchpin/benchpin/pkg/attest/fault"
 	"github.com/benchpin/benchpin/pkg/attest/oci"
 	"github.com/benchpin/benchpin/pkg/pipeline"
-	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/report"
 	"github.com/benchpin/benchpin/pkg/workload"
 )
@@ -106,12 +105,13 @@ func verdictHeader(archive string, v *attest.Verification) report.VerdictHeader 
 	}
 	h.Run, h.Workload, h.Status = r.ID, fmt.Sprintf("%s (%s)", r.Workload.Name, r.Workload.Digest), r.Status
 	h.DataRoot, h.TranscriptRoot, h.Verification = r.Dataset.Root, r.Transcript.Root, r.Dataset.Verification.Mode
-	h.Result = fmt.Sprintf("AU %s, %s, %s", figure(r.Metrics.AU), figure(r.Metrics.SamplesPerSecond), figure(r.Metrics.BytesPerSecond))
+	h.Result = fmt.Sprintf("AU %s, %s, %s", report.FigureText(r.Metrics.AU), report.FigureText(r.Metrics.SamplesPerSecond),
+		report.FigureText(r.Metrics.BytesPerSecond))
 	if r.Plan.Epochs == 0 {
 		h.Result = fmt.Sprintf("%d checkpoints written, %d read back", len(r.Checkpoints.Saves), len(r.Checkpoints.Loads))
 		for _, phase := range []string{"save", "load"} {
 			if f, ok := r.Metrics.Other[phase+"_checkpoint_bytes_per_second_mean"]; ok {
-				h.Result += fmt.Sprintf(", %s %s", phase, figure(f))
+				h.Result += fmt.Sprintf(", %s %s", phase, report.FigureText(f))
 			}
 		}
 	}
@@ -122,14 +122,6 @@ func verdictHeader(archive string, v *attest.Verification) report.VerdictHeader 
 	}
 	h.Notes = append(h.Notes, report.Cautions(r)...)
 	return h
-}
-
-// figure writes a figure in a line.
-func figure(f record.Figure) string {
-	if f.Value == nil {
-		return "absent (" + f.Absent + ")"
-	}
-	return fmt.Sprintf("%.5g %s", *f.Value, f.Unit)
 }
 
 // unchecked reports whether a check is not OK only because it could not be made.
@@ -147,11 +139,19 @@ func failedChecks(v *attest.Verification) error {
 	if v.OK() {
 		return nil
 	}
-	failed := 0
+	failed, notMade := 0, 0
 	for _, c := range v.Checks {
-		if !c.OK {
+		switch {
+		case c.OK:
+		case unchecked(c):
+			notMade++
+		default:
 			failed++
 		}
 	}
-	return &codedError{exitVerify, fmt.Errorf("%w: %d of %d checks", attest.ErrVerification, failed, len(v.Checks))}
+	text := fmt.Sprintf("%d of %d checks failed", failed, len(v.Checks))
+	if notMade > 0 {
+		text += fmt.Sprintf(", %d could not be made", notMade)
+	}
+	return &codedError{exitVerify, fmt.Errorf("%w: %s", attest.ErrVerification, text)}
 }

@@ -211,11 +211,11 @@ func (p *Plan) planRates() {
 		p.ExpectedSeconds += float64(p.Checkpoints) * float64(p.CheckpointBytes) / bytes
 	}
 	if slowest > allowed {
-		p.Notes = append(p.Notes, fmt.Sprintf("AU %g %% cannot be reached by any store: every step waits for the slowest of %d accelerators, "+
+		p.Notes = append(p.Notes, fmt.Sprintf("AU %.10g %% cannot be reached by any store: every step waits for the slowest of %d accelerators, "+
 			"%.4f s on average, and %.4f s are allowed", p.AUThreshold, p.Accelerators, slowest, allowed))
 	}
 	if p.SampleSeconds <= 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("AU %g %% cannot be reached by any store: preprocessing a batch takes %.4f s, a step may take %.4f s, and "+
+		p.Notes = append(p.Notes, fmt.Sprintf("AU %.10g %% cannot be reached by any store: preprocessing a batch takes %.4f s, a step may take %.4f s, and "+
 			"there are %d read threads; raise reader.read_threads", p.AUThreshold, preprocess, allowed, p.ReadThreads))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/benchpin/benchpin/pkg/report"
 	"github.com/benchpin/benchpin/pkg/workload"
 )
 
@@ -18,9 +19,14 @@ func CheckThresholds(w *workload.Workload, r *record.Record) error {
 		switch {
 		case least <= 0:
 		case f.Value == nil:
-			missed = append(missed, fmt.Errorf("%s: at least %g %s was asked for, and it could not be computed: %s", name, least, f.Unit, f.Absent))
+			missed = append(missed, fmt.Errorf("%s: at least %s was asked for, and it could not be computed: %s", name,
+				report.ThresholdText(least, f.Unit), f.Absent))
 		case *f.Value < least:
-			missed = append(missed, fmt.Errorf("%s: %.4g %s, expected at least %g", name, *f.Value, f.Unit, least))
+			found := report.ThresholdText(*f.Value, f.Unit)
+			if f.Unit == "%" {
+				found = report.FigureText(f) // as on every page
+			}
+			missed = append(missed, fmt.Errorf("%s: %s, expected at least %s", name, found, report.ThresholdText(least, f.Unit)))
 		}
 	}
 	if w.Train.ComputationTime.Mean() > 0 {

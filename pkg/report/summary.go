@@ -122,9 +122,13 @@ func (p *page) result(r *record.Record) {
 	} else if m.Met != nil {
 		verdict = p.paint(red, "NOT MET")
 	}
-	p.row(class(m.AU), "AU", figureText(m.AU)+"  (threshold "+figureText(m.Threshold)+": "+verdict+")")
-	p.row(class(m.SamplesPerSecond), "samples", figureText(m.SamplesPerSecond)+", "+plural(record.Int(r.Plan.Accelerators), "accelerator"))
-	p.row(class(m.BytesPerSecond), "throughput", figureText(m.BytesPerSecond))
+	threshold := FigureText(m.Threshold)
+	if v := m.Threshold.Value; v != nil {
+		threshold = ThresholdText(*v, m.Threshold.Unit)
+	}
+	p.row(class(m.AU), "AU", FigureText(m.AU)+"  (threshold "+threshold+": "+verdict+")")
+	p.row(class(m.SamplesPerSecond), "samples", FigureText(m.SamplesPerSecond)+", "+plural(record.Int(r.Plan.Accelerators), "accelerator"))
+	p.row(class(m.BytesPerSecond), "throughput", FigureText(m.BytesPerSecond))
 	if rate, class, ok := wholeEpochs(m.Epochs); ok {
 		p.row(class, "", rateText(rate)+" over whole epochs, with the steps that the window leaves out")
 	}
@@ -157,7 +161,7 @@ func required(p *record.Plan) string {
 		s += ", " + digits(*p.RequiredFilesPerSecond) + " files/s"
 	}
 	return fmt.Sprintf("%s for %s and %s %% AU", s, plural(record.Int(p.Accelerators), "accelerator"),
-		strconv.FormatFloat(p.AUThreshold, 'f', -1, 64))
+		strconv.FormatFloat(p.AUThreshold, 'g', 10, 64))
 }
 
 func (p *page) epochs(epochs []record.EpochMetrics) {

@@ -121,8 +121,9 @@ func secondsText(v float64) string {
 	return digits(v/86400) + " days"
 }
 
-// figureText writes a figure with its unit, or why there is none.
-func figureText(f record.Figure) string {
+// FigureText writes a figure with its unit, or why there is none. It is the one way in which pages and messages write figures: AU must not
+// be 99.94 on one page and 99.95 on another. Percentages are cut after two digits and never rounded up.
+func FigureText(f record.Figure) string {
 	if f.Value == nil {
 		return "absent: " + clean(f.Absent)
 	}
@@ -138,6 +139,14 @@ func figureText(f record.Figure) string {
 		return percentText(v) + " %"
 	}
 	return digits(v) + " " + clean(f.Unit)
+}
+
+// ThresholdText writes what a figure is compared with, to ten digits: what is below the threshold must not look like it.
+func ThresholdText(v float64, unit string) string {
+	if cents := v * 100; unit == "%" && math.Abs(cents-math.Round(cents)) < 1e-6 {
+		return strconv.FormatFloat(v, 'f', 2, 64) + " %"
+	}
+	return strconv.FormatFloat(v, 'g', 10, 64) + " " + clean(unit)
 }
 
 // percentText never rounds up to a threshold: 89.996 is "89.99", because "90.00, threshold 90: not met" helps nobody.

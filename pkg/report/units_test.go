@@ -58,3 +58,18 @@ func TestPercentKeepsVerdicts(t *testing.T) {
 		}
 	})
 }
+
+func TestThresholdText(t *testing.T) {
+	for _, c := range []struct {
+		v    float64
+		unit string
+		want string
+	}{
+		{90, "%", "90.00 %"}, {100 * 0.29, "%", "29.00 %"}, {100 * 0.9999999000000001, "%", "99.99999 %"}, {99.995, "%", "99.995 %"},
+		{1000.25, "samples/s", "1000.25 samples/s"}, {1.5e9, "B/s", "1500000000 B/s"},
+	} {
+		if got := ThresholdText(c.v, c.unit); got != c.want {
+			t.Errorf("ThresholdText(%v) is %q, expected %q", c.v, got, c.want)
+		}
+	}
+}
