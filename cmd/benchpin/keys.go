@@ -137,3 +137,16 @@ func publicKeys(paths []string) ([]attest.PublicKey, error) {
 	}
 	return keys, nil
 }
+
+// publicHalf is the file of a private key's public half where it stands beside it under the usual name, else "".
+func publicHalf(privatePath string, key *attest.PrivateKey) string {
+	prefix, usual := strings.CutSuffix(privatePath, ".key")
+	if !usual || key == nil {
+		return ""
+	}
+	public, err := attest.LoadPublic(prefix + ".pub")
+	if err != nil || public.Hint() != key.Public().Hint() {
+		return ""
+	}
+	return prefix + ".pub"
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -60,7 +61,7 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 			end()
 			defer out.Close()
 			if out.Record != nil {
-				if perr := a.printResult(out, dir, asJSON); perr != nil {
+				if perr := a.printResult(out, publicHalf(keyFile, key), asJSON); perr != nil {
 					return errors.Join(err, perr)
 				}
 			}
@@ -78,7 +79,8 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 }
 
 // printResult prints the record, or the page of the result and the verdict on its archive.
-func (a *app) printResult(out *pipeline.Outcome, dir string, asJSON bool) error {
+// public is the file of the public key, where the pipeline has not made it.
+func (a *app) printResult(out *pipeline.Outcome, public string, asJSON bool) error {
 	if asJSON {
 		return a.printRecord(out.Record)
 	}
@@ -95,10 +97,7 @@ func (a *app) printResult(out *pipeline.Outcome, dir string, asJSON bool) error 
 	if err := a.printVerdict(out.Archive, out.Verification); err != nil {
 		return err
 	}
-	key := out.PublicKey
-	if key == "" {
-		key = "YOUR.pub"
-	}
+	key := cmp.Or(out.PublicKey, public, "YOUR.pub")
 	policy := ""
 	if out.Record.Dataset.Verification.Mode == workload.VerifyNone {
 		policy = " --allow-unverified"
