@@ -92,17 +92,52 @@ func inspect(ctx context.Context, st Store, r Recipe) (found, error) {
 	case len(foreign) > 0:
 		return found{}, occupied(foreign, others)
 	case len(wrong) > 0 && !f.marker:
-		return found{}, occupied(wrong, others)
+		return found{}, &ContentError{What: listed(wrong, others)}
 	}
 	return f, nil
 }
 
 func occupied(names []string, all int) error {
+	return fmt.Errorf("%w: %s; choose another folder, or move these away", ErrOccupied, listed(names, all))
+}
+
+func listed(names []string, all int) string {
 	more := ""
 	if all > len(names) {
 		more = fmt.Sprintf(" and %d more", all-len(names))
 	}
-	return fmt.Errorf("%w: %s%s; choose another folder, or move these away", ErrOccupied, strings.Join(names, ", "), more)
+	return strings.Join(names, ", ") + more
+}
+
+// ContentError is the error about files that have the names of a data set's and hold something else. It matches ErrOccupied.
+type ContentError struct {
+	// What names the files, and what is wrong with each.
+	What string
+	// Altered is true when the manifest says that this very data set was made here: they were altered since.
+	Altered bool
+}
+
+func (e *ContentError) Error() string {
+	if e.Altered {
+		return fmt.Sprintf("the data set was altered after it was made: %s; delete what was altered to have it made again", e.What)
+	}
+	return fmt.Sprintf("%v: %s; choose another folder, or move these away", ErrOccupied, e.What)
+}
+
+// Is makes the error match ErrOccupied.
+func (e *ContentError) Is(target error) bool { return target == ErrOccupied }
+
+// judge looks into the manifest, when there is one, for whether the files that an error is about were altered or never were of this data
+// set.
+func (r Recipe) judge(err error, manifestPath string) {
+	var content *ContentError
+	if manifestPath == "" || !errors.As(err, &content) {
+		return
+	}
+	if m, err := manifest.Open(manifestPath); err == nil {
+		content.Altered = bytes.Equal(m.Header().Recipe, r.raw)
+		_ = m.Close()
+	}
 }
 
 // checkMarker compares the recipe in the marker with this one.

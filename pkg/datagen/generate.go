@@ -51,8 +51,10 @@ const (
 // It may be cancelled or killed at any moment and called again: files that are there are made again in memory and
 // compared, and kept where they are equal. A folder in which generation began by this recipe (see Marker) is completed,
 // whatever state its files are in. In any other folder, only files of this very data set may be: anything else, by name,
-// by size or by content, is an error that matches ErrOccupied and names it, before anything was written.
-func Generate(ctx context.Context, st Store, r Recipe, o Options) (manifest.Header, error) {
+// by size or by content, is an error that matches ErrOccupied and names it, before anything was written; a *ContentError
+// where only size or content is another one.
+func Generate(ctx context.Context, st Store, r Recipe, o Options) (h manifest.Header, err error) {
+	defer func() { r.judge(err, o.Manifest) }()
 	if r.family == nil {
 		return manifest.Header{}, errors.New("generate: the recipe is empty; take one from FromWorkload or ParseRecipe")
 	}
@@ -99,7 +101,7 @@ func Generate(ctx context.Context, st Store, r Recipe, o Options) (manifest.Head
 		}
 		g.mark = true
 	}
-	h, err := g.pin(ctx)
+	h, err = g.pin(ctx)
 	if err != nil {
 		return manifest.Header{}, err
 	}
@@ -339,7 +341,7 @@ func (w *worker) compare(ctx context.Context, f FileSpec) (digest [32]byte, size
 		return digest, 0, err
 	}
 	if !f.CanBe(info.Size) {
-		return digest, 0, occupied([]string{fmt.Sprintf("%s (expected %s, found %d)", f.Path, f.SizeText(), info.Size)}, 1)
+		return digest, 0, &ContentError{What: fmt.Sprintf("%s (expected %s, found %d)", f.Path, f.SizeText(), info.Size)}
 	}
 	if w.second == nil {
 		w.second = store.AlignedBuffer(pieceBytes)
@@ -349,7 +351,7 @@ func (w *worker) compare(ctx context.Context, f FileSpec) (digest [32]byte, size
 	}
 	if size != info.Size {
 		w.g.report(0, -size)
-		return digest, 0, occupied([]string{fmt.Sprintf("%s (expected %d bytes, found %d)", f.Path, size, info.Size)}, 1)
+		return digest, 0, &ContentError{What: fmt.Sprintf("%s (expected %d bytes, found %d)", f.Path, size, info.Size)}
 	}
 	return digest, size, nil
 }
@@ -368,7 +370,7 @@ func (c *comparer) Write(p []byte) (int, error) {
 		n, err := c.file.ReadAt(c.buf[:len(q)], c.off)
 		if n < len(q) {
 			if err == nil || errors.Is(err, io.EOF) {
-				err = occupied([]string{fmt.Sprintf("%s (it ends at byte %d)", c.path, c.off+int64(n))}, 1)
+				err = &ContentError{What: fmt.Sprintf("%s (it ends at byte %d)", c.path, c.off+int64(n))}
 			}
 			return done, err
 		}
@@ -377,7 +379,7 @@ func (c *comparer) Write(p []byte) (int, error) {
 			for c.buf[i] == q[i] {
 				i++
 			}
-			return done, occupied([]string{fmt.Sprintf("%s (its byte %d is not what the recipe makes)", c.path, c.off+int64(i))}, 1)
+			return done, &ContentError{What: fmt.Sprintf("%s (its byte %d is not what the recipe makes)", c.path, c.off+int64(i))}
 		}
 		done += n
 		c.off += int64(n)

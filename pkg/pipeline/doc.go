@@ -9,6 +9,7 @@ import (
 
 	"github.com/benchpin/benchpin/pkg/attest"
 	"github.com/benchpin/benchpin/pkg/bench"
+	"github.com/benchpin/benchpin/pkg/datagen"
 )
 
 // ErrThreshold is wrapped by the error of a complete run whose figures do not reach the thresholds of its workload.
@@ -25,7 +26,8 @@ func (e refused) Unwrap() []error { return []error{e.error, ErrVerification} }
 // asVerification gives errors about data that are not what they must be their class.
 func asVerification(err error) error {
 	var replaced *bench.IdentityError
-	if errors.As(err, &replaced) {
+	var content *datagen.ContentError
+	if errors.As(err, &replaced) || errors.As(err, &content) && content.Altered {
 		return refused{err}
 	}
 	return err

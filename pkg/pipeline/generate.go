@@ -26,7 +26,8 @@ type GenerateOptions struct {
 }
 
 // Generate makes the data set of a workload and its manifest, hashing while it writes. Files that are there already are compared with
-// what the recipe says and kept when equal; a folder that holds anything else is refused.
+// what the recipe says and kept when equal; a folder that holds anything else is refused. The error wraps ErrVerification where the
+// manifest says that this data set was made there, and it was altered since.
 func Generate(ctx context.Context, o GenerateOptions) (manifest.Header, error) {
 	recipe, err := datagen.FromWorkload(o.Workload)
 	if err != nil {
@@ -47,7 +48,7 @@ func Generate(ctx context.Context, o GenerateOptions) (manifest.Header, error) {
 		Progress: func(p datagen.Progress) { o.progress("generate", p.Files, p.AllFiles, p.Bytes, p.AllBytes) },
 	})
 	if err != nil {
-		return manifest.Header{}, fmt.Errorf("generate: %w", err)
+		return manifest.Header{}, asVerification(fmt.Errorf("generate: %w", err))
 	}
 	took := time.Since(start).Seconds()
 	o.stage("pinned   %d files, %s, root %s (%.1f s, %s/s)", h.Count, gigabytes(h.Bytes), h.Root, took, gigabytes(int64(float64(h.Bytes)/took)))
