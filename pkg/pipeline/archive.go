@@ -30,7 +30,7 @@ func (o *Options) archive(ctx context.Context, l Layout, out *Outcome) error {
 	switch {
 	case err == nil:
 		out.Archive = l.Archive()
-		o.stage("archive  %s, %d attestations, %s", out.Archive, len(info.PredicateTypes), info.Archive.SHA256Digest())
+		o.stage("archive  %s, %s, %s", out.Archive, counted(len(info.PredicateTypes), "attestation"), info.Archive.SHA256Digest())
 		return nil
 	case errors.Is(err, ErrVerification):
 		return errors.Join(err, os.RemoveAll(staged))

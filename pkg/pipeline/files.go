@@ -54,6 +54,14 @@ func writeFile(path string, b []byte) (err error) {
 	return err
 }
 
+// counted writes a number of things for people: "1 file", "2 files".
+func counted[N ~int | ~int32 | ~int64](n N, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
 // gigabytes writes a number of bytes for people, in powers of ten.
 func gigabytes(n int64) string {
 	switch {
@@ -64,6 +72,6 @@ func gigabytes(n int64) string {
 	case n >= 1e6:
 		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 	default:
-		return fmt.Sprintf("%d bytes", n)
+		return counted(n, "byte")
 	}
 }

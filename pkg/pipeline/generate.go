@@ -41,7 +41,7 @@ func Generate(ctx context.Context, o GenerateOptions) (manifest.Header, error) {
 		return manifest.Header{}, err
 	}
 	defer st.Close()
-	o.stage("generate %d files into %s", recipe.Files(), o.Data)
+	o.stage("generate %s into %s", counted(recipe.Files(), "file"), o.Data)
 	start := time.Now()
 	h, err := datagen.Generate(ctx, st, recipe, datagen.Options{
 		Workers: o.Workers, Manifest: o.Manifest,
@@ -51,7 +51,7 @@ func Generate(ctx context.Context, o GenerateOptions) (manifest.Header, error) {
 		return manifest.Header{}, asVerification(fmt.Errorf("generate: %w", err))
 	}
 	took := time.Since(start).Seconds()
-	o.stage("pinned   %d files, %s, root %s (%.1f s, %s/s)", h.Count, gigabytes(h.Bytes), h.Root, took, gigabytes(int64(float64(h.Bytes)/took)))
+	o.stage("pinned   %s, %s, root %s (%.1f s, %s/s)", counted(h.Count, "file"), gigabytes(h.Bytes), h.Root, took, gigabytes(int64(float64(h.Bytes)/took)))
 	return h, nil
 }
 

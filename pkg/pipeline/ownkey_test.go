@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -65,6 +66,19 @@ func TestOnePipelineAtATime(t *testing.T) {
 		t.Errorf("something was made: %v", names)
 	}
 	unlock()
+}
+
+// TestStageLinesCount: one of a thing is not many.
+func TestStageLinesCount(t *testing.T) {
+	var said []string
+	_, err := Generate(t.Context(), GenerateOptions{Workload: small(t, "dataset.num_files_train=1", "dataset.num_subfolders_train=0").Workload, Data: filepath.Join(t.TempDir(), "data"),
+		Manifest: filepath.Join(t.TempDir(), "m.json"), Notify: Notify{Stage: func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.Join(said, "\n"); !strings.Contains(text, "generate 1 file into ") || !strings.Contains(text, "pinned   1 file, ") {
+		t.Errorf("found %s", text)
+	}
 }
 
 // TestKeyIsSaidToBeOld: an old key is not said to be made now.

@@ -85,11 +85,11 @@ func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 	}
 	only := bench.CheckpointOnly(o.Workload.Workload)
 	if only {
-		o.stage("plan     %d accelerators, %d checkpoints of %s to write, %d to read; no data set", plan.Accelerators, plan.Checkpoints,
+		o.stage("plan     %s, %s of %s to write, %d to read; no data set", counted(plan.Accelerators, "accelerator"), counted(plan.Checkpoints, "checkpoint"),
 			gigabytes(int64(plan.CheckpointBytes)), plan.CheckpointReads)
 	} else {
-		o.stage("plan     %d accelerators, %d epochs x %d steps, %s in %d files; expected %.1f s", plan.Accelerators, plan.Epochs,
-			plan.StepsPerEpoch, gigabytes(int64(plan.BytesPerEpoch)), plan.Files, plan.ExpectedSeconds)
+		o.stage("plan     %s, %s x %s, %s in %s; expected %.1f s", counted(plan.Accelerators, "accelerator"), counted(plan.Epochs, "epoch"),
+			counted(plan.StepsPerEpoch, "step"), gigabytes(int64(plan.BytesPerEpoch)), counted(plan.Files, "file"), plan.ExpectedSeconds)
 	}
 	if !only {
 		if err := l.apart(); err != nil {

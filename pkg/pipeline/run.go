@@ -212,7 +212,7 @@ func (r *run) verify(ctx context.Context) error {
 	}
 	defer uncached.Close()
 	h := r.manifest.Header()
-	r.stage("verify   %d files, %s, against %s", h.Count, gigabytes(h.Bytes), h.Root)
+	r.stage("verify   %s, %s, against %s", counted(h.Count, "file"), gigabytes(h.Bytes), h.Root)
 	r.verified.ResidentBefore = r.resident()
 	known, before := make([]store.Info, len(r.files.byEntry)), r.known
 	var replaced error
@@ -348,7 +348,7 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 		if err := r.roomForCheckpoints(saves); err != nil {
 			return nil, err
 		}
-		r.stage("run      %d accelerators, %d checkpoints of %s to write and %d to read", r.plan.Accelerators, r.plan.Checkpoints,
+		r.stage("run      %s, %s of %s to write and %d to read", counted(r.plan.Accelerators, "accelerator"), counted(r.plan.Checkpoints, "checkpoint"),
 			gigabytes(int64(r.plan.CheckpointBytes)), r.plan.CheckpointReads)
 		options.Progress = func(p bench.Progress) { r.progress("checkpoints", p.Step, p.Steps, p.Bytes, p.BytesTotal) }
 	} else {
@@ -366,8 +366,8 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 			}
 			defer data.Close()
 		}
-		r.stage("run      %d epochs x %d steps x %d accelerators, batch %d, %s to read", r.plan.Epochs, r.plan.StepsPerEpoch,
-			r.plan.Accelerators, r.plan.BatchSize, gigabytes(int64(r.plan.BytesTotal)))
+		r.stage("run      %s x %s x %s, batch %d, %s to read", counted(r.plan.Epochs, "epoch"), counted(r.plan.StepsPerEpoch, "step"),
+			counted(r.plan.Accelerators, "accelerator"), r.plan.BatchSize, gigabytes(int64(r.plan.BytesTotal)))
 		options.Dataset, options.Data, options.Steps, options.Identity, options.Evict = r.files, data, times[0], r.identity, r.evict
 		if len(times) > 1 {
 			options.EvalSteps = times[1]
