@@ -6,7 +6,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/benchpin/benchpin/pkg/store"
 )
@@ -83,17 +86,70 @@ func Create(headerPath string, meta Meta) (*File, error) {
 // Add appends an entry: see [Writer.Add].
 func (f *File) Add(e Entry) error { return f.w.Add(e) }
 
-// temporary creates a file beside path that every user may read, as far as the umask allows.
+// temporary creates a file beside path that every user may read, as far as the umask allows, and locks it. Those of the same path that
+// killed processes left behind, which are the ones that nobody has locked, are removed first.
 func temporary(path string) (*os.File, error) {
+	removeStale(path)
 	for try := 0; ; try++ {
-		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".benchpin-tmp-%d-%d-%s", os.Getpid(), try, filepath.Base(path)))
+		name := filepath.Join(filepath.Dir(path), fmt.Sprintf("%s%d-%d-%s", temporaryPrefix, os.Getpid(), try, filepath.Base(path)))
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if err == nil && !lockTemporary(f) {
+			_ = f.Close() // somebody took it for a left-over one before it was locked
+			err = os.ErrExist
+		}
 		if err == nil || !errors.Is(err, os.ErrExist) || try >= 1000 {
 			if err != nil {
 				return nil, fmt.Errorf("manifest: %w", err)
 			}
 			return f, nil
 		}
+	}
+}
+
+const temporaryPrefix = ".benchpin-tmp-"
+
+// lockTemporary locks a new temporary file for as long as it is open, and reports whether it still has its name. Where the file system
+// cannot lock, nobody can take it for a left-over one either.
+func lockTemporary(f *os.File) bool {
+	if err := flock(f); errors.Is(err, unix.EWOULDBLOCK) {
+		return false
+	}
+	open, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Lstat(f.Name())
+	return err == nil && os.SameFile(open, named)
+}
+
+func flock(f *os.File) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// removeStale removes the temporary files of path that no process holds. What it cannot do, it leaves: they are in nobody's way.
+func removeStale(path string) {
+	names, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return
+	}
+	own := regexp.MustCompile(`^` + regexp.QuoteMeta(temporaryPrefix) + `[0-9]+-[0-9]+-` + regexp.QuoteMeta(filepath.Base(path)) + `$`)
+	for _, entry := range names {
+		if !entry.Type().IsRegular() || !own.MatchString(entry.Name()) {
+			continue
+		}
+		name := filepath.Join(filepath.Dir(path), entry.Name())
+		f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		if flock(f) == nil {
+			_ = os.Remove(name)
+		}
+		_ = f.Close()
 	}
 }
 
@@ -124,12 +180,10 @@ func (f *File) Commit() (h Header, err error) {
 		return Header{}, err
 	}
 	defer os.Remove(hf.Name())
+	defer hf.Close() // after the rename: it is locked while it is open
 	_, err = hf.Write(raw)
 	if err == nil {
 		err = hf.Sync()
-	}
-	if cerr := hf.Close(); err == nil {
-		err = cerr
 	}
 	if err == nil {
 		err = os.Rename(f.entries.Name(), EntriesPath(f.headerPath))

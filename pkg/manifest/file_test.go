@@ -132,3 +132,30 @@ func TestTornPair(t *testing.T) {
 		}
 	}
 }
+
+// TestStaleTemporaries: what killed processes left behind of the same manifest goes away, and nothing that somebody is writing.
+func TestStaleTemporaries(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "m.json")
+	kept := []string{
+		".benchpin-tmp-7-0-other.entries.jsonl.zst", ".benchpin-tmp-7-0-x-m.json", ".benchpin-tmp-x-0-m.json", "7-0-m.json",
+	}
+	for _, name := range append([]string{".benchpin-tmp-7-0-m.entries.jsonl.zst", ".benchpin-tmp-123-4-m.json"}, kept...) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	busy, err := Create(path, Meta{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Abort()
+	save(t, path, someEntries(3)...)
+	if _, err := busy.Commit(); err != nil {
+		t.Errorf("a manifest that was being written was taken away: %v", err)
+	}
+	want := slices.Sorted(slices.Values(append(kept, "m.json", "m.entries.jsonl.zst")))
+	if got := files(t, dir); !slices.Equal(got, want) {
+		t.Errorf("expected %q, found %q", want, got)
+	}
+}
