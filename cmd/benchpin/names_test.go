@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/benchpin/benchpin/pkg/attest"
+	"github.com/benchpin/benchpin/pkg/attest/fault"
 )
 
 // The name of a file must not write lines of its own.
@@ -46,5 +47,42 @@ func TestEmptyPasswordIsTried(t *testing.T) {
 		if (err == nil) != usable || err != nil && !strings.Contains(err.Error(), "no terminal") {
 			t.Errorf("password %q: %v", password, err)
 		}
+	}
+}
+
+func TestPublicHalf(t *testing.T) {
+	dir := t.TempDir()
+	var keys [2]*attest.PrivateKey
+	for i, name := range []string{"me", "other"} {
+		key, err := attest.GenerateKey(attest.Ed25519)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := attest.SaveKeyPair(key, filepath.Join(dir, name+".key"), filepath.Join(dir, name+".pub"), []byte{}); err != nil {
+			t.Fatal(err)
+		}
+		keys[i] = key
+	}
+	me := filepath.Join(dir, "me")
+	if got := publicHalf(me+".key", keys[0]); got != me+".pub" {
+		t.Errorf("found %q", got)
+	}
+	// A key of another pair, a name of another kind, and no key have none.
+	for _, got := range []string{publicHalf(me+".key", keys[1]), publicHalf(me, keys[0]), publicHalf("", nil)} {
+		if got != "" {
+			t.Errorf("found %q", got)
+		}
+	}
+}
+
+// Standard error says the same of failed checks as the page does.
+func TestFailedChecksAreCountedAsOnThePage(t *testing.T) {
+	v := &attest.Verification{}
+	v.Add(attest.NewCheck("a", "C", "", ""))
+	v.Add(attest.NewCheck("b", "C", "", "", fault.New(fault.Record, "", "wrong")))
+	v.Add(attest.NewCheck("c", "C", "", "", fault.New(fault.Unchecked, "", "b was refused")))
+	v.Add(attest.NewCheck("d", "C", "", "", fault.New(fault.Unchecked, "", "b was refused")))
+	if err := failedChecks(v); err == nil || !strings.Contains(err.Error(), "1 of 4 checks failed, 2 could not be made") || exitCode(err) != exitVerify {
+		t.Errorf("%v", err)
 	}
 }
