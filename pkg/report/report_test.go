@@ -175,6 +175,16 @@ func TestSummaryOfSmallRun(t *testing.T) {
 	}
 }
 
+// TestSummaryOfFailedVerification: nothing was verified when verifying after the run failed, and the page does not sound as if it had been.
+func TestSummaryOfFailedVerification(t *testing.T) {
+	r := sample()
+	r.Status, r.Reason = record.StatusIncomplete, "verify the data set: train/img_0.npz: changed"
+	r.Dataset.Verification = record.Verification{Mode: "after", Class: record.HostOnly}
+	if got := string(summary(t, r)); !strings.Contains(got, "after: FAILED, or not finished") || strings.Contains(got, ": 0 files") {
+		t.Errorf("found:\n%s", got)
+	}
+}
+
 // TestSummaryOfNothing holds that a record that failed before it measured anything prints.
 func TestSummaryOfNothing(t *testing.T) {
 	r := &record.Record{Status: record.StatusIncomplete, Reason: "no data", Metrics: record.NoMetrics(90, "no step was run")}

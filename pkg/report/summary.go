@@ -296,6 +296,9 @@ func verified(v *record.Verification) string {
 	if v.Mode == "none" {
 		return "none: nothing shows that the bytes were those of the manifest"
 	}
+	if v.Mode == "after" && v.Files == 0 {
+		return "after: FAILED, or not finished: nothing shows that the bytes were those of the manifest"
+	}
 	when := map[string]string{
 		"before": "before the clock started", "after": "after the run", "inline": "during the timed run", "sample": "a sample of the files",
 	}[v.Mode]
