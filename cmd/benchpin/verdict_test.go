@@ -33,3 +33,11 @@ func TestVerdictFigures(t *testing.T) {
 		t.Errorf("found %q", h.Result)
 	}
 }
+
+// TestVerdictOfOneCheckpoint: one is no plural.
+func TestVerdictOfOneCheckpoint(t *testing.T) {
+	r := &record.Record{Metrics: record.NoMetrics(90, "no step was run"), Checkpoints: record.Checkpoints{Saves: make([]record.Checkpoint, 1)}}
+	if h := verdictHeader("a", &attest.Verification{Record: r}); !strings.HasPrefix(h.Result, "1 checkpoint written, 0 read back") {
+		t.Errorf("found %q", h.Result)
+	}
+}

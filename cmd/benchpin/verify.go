@@ -108,7 +108,11 @@ func verdictHeader(archive string, v *attest.Verification) report.VerdictHeader 
 	h.Result = fmt.Sprintf("AU %s, %s, %s", report.FigureText(r.Metrics.AU), report.FigureText(r.Metrics.SamplesPerSecond),
 		report.FigureText(r.Metrics.BytesPerSecond))
 	if r.Plan.Epochs == 0 {
-		h.Result = fmt.Sprintf("%d checkpoints written, %d read back", len(r.Checkpoints.Saves), len(r.Checkpoints.Loads))
+		noun := "checkpoints"
+		if len(r.Checkpoints.Saves) == 1 {
+			noun = "checkpoint"
+		}
+		h.Result = fmt.Sprintf("%d %s written, %d read back", len(r.Checkpoints.Saves), noun, len(r.Checkpoints.Loads))
 		for _, phase := range []string{"save", "load"} {
 			if f, ok := r.Metrics.Other[phase+"_checkpoint_bytes_per_second_mean"]; ok {
 				h.Result += fmt.Sprintf(", %s %s", phase, report.FigureText(f))

@@ -68,11 +68,13 @@ func (p *Plan) planEvaluation(ds Dataset) error {
 		have = eval.Files()
 	}
 	if have < f {
-		return fmt.Errorf("%w: dataset.num_files_eval is %d, but the data set has %d files for evaluation; generate more or lower it", ErrImpossible, f, have)
+		return fmt.Errorf("%w: dataset.num_files_eval is %d, but the data set has %s for evaluation; generate more or lower it", ErrImpossible, f,
+			counted(have, "file"))
 	}
 	if total, step := int64(f)*int64(n), int64(b)*int64(r); total < step {
-		return fmt.Errorf("%w: 0 steps of evaluation: %d files x %d %s < batch %d x %d accelerators = %d samples a step: use more files "+
-			"(dataset.num_files_eval), fewer accelerators, or a smaller batch (reader.batch_size_eval)", ErrImpossible, f, n, plural(n, "sample"), b, r, step)
+		return fmt.Errorf("%w: 0 steps of evaluation: %s x %s < batch %d x %s = %s a step: use more files (dataset.num_files_eval), fewer "+
+			"accelerators, or a smaller batch (reader.batch_size_eval)", ErrImpossible, counted(f, "file"), counted(n, "sample"), b,
+			counted(r, "accelerator"), counted(step, "sample"))
 	}
 	c := p.order.Config()
 	c.Files, c.BatchSize = int64(f), b
@@ -96,8 +98,8 @@ func (p *Plan) planEvaluation(ds Dataset) error {
 	}
 	p.eval = v
 	if d := p.Evaluation.SamplesDropped; d > 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("%d of %d samples for evaluation are not read in a pass: they do not fill a step of batch %d x %d accelerators",
-			d, p.Evaluation.Samples, b, r))
+		p.Notes = append(p.Notes, fmt.Sprintf("%d of %s for evaluation left out of a pass, because they fill no step of batch %d x %s",
+			d, counted(p.Evaluation.Samples, "sample"), b, counted(r, "accelerator")))
 	}
 	p.ExpectedSeconds += float64(float64(len(v.epochs))*float64(v.steps)) * p.Evaluation.ComputeSeconds
 	return nil

@@ -61,8 +61,8 @@ func (p *Plan) planMemory(ds Dataset) error {
 		p.open = p.keptOpen()
 	}
 	if rd.streamed != nil && r*workers > maxReads {
-		return fmt.Errorf("%w: %d accelerators with %d read threads stream %d files at once: at most %d are possible; lower reader.read_threads",
-			ErrImpossible, r, workers, r*workers, maxReads)
+		return fmt.Errorf("%w: %s with %s each stream %d files at once: at most %d are possible; lower reader.read_threads",
+			ErrImpossible, counted(r, "accelerator"), counted(workers, "read thread"), r*workers, maxReads)
 	}
 	total := int64(p.Reads)*int64(p.BufferBytes) + 2*p.order.MemoryBytes() + p.loaderMemory(p.order, int64(p.BatchSize), int64(p.StepsPerEpoch))
 	if v := p.eval; v != nil {
@@ -211,11 +211,11 @@ func (p *Plan) planRates() {
 		p.ExpectedSeconds += float64(p.Checkpoints) * float64(p.CheckpointBytes) / bytes
 	}
 	if slowest > allowed {
-		p.Notes = append(p.Notes, fmt.Sprintf("AU %.10g %% cannot be reached by any store: every step waits for the slowest of %d accelerators, "+
-			"%.4f s on average, and %.4f s are allowed", p.AUThreshold, p.Accelerators, slowest, allowed))
+		p.Notes = append(p.Notes, fmt.Sprintf("AU %.10g %% cannot be reached by any store: every step waits for the slowest of %s, "+
+			"%.4f s on average, and %.4f s are allowed", p.AUThreshold, counted(p.Accelerators, "accelerator"), slowest, allowed))
 	}
 	if p.SampleSeconds <= 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("AU %.10g %% cannot be reached by any store: preprocessing a batch takes %.4f s, a step may take %.4f s, and "+
-			"there are %d read threads; raise reader.read_threads", p.AUThreshold, preprocess, allowed, p.ReadThreads))
+		p.Notes = append(p.Notes, fmt.Sprintf("AU %.10g %% cannot be reached by any store: preprocessing a batch takes %.4f s, a step may take %.4f s, "+
+			"with %s; raise reader.read_threads", p.AUThreshold, preprocess, allowed, counted(p.ReadThreads, "read thread")))
 	}
 }

@@ -98,9 +98,9 @@ func NewPlan(w *workload.Workload, ds Dataset) (*Plan, error) {
 	}
 	steps := order.Steps()
 	if t := w.Train.TotalTrainingSteps; t > steps {
-		return nil, fmt.Errorf("%w: train.total_training_steps is %d, but an epoch has %d steps (%d files x %d samples over batch %d x "+
-			"%d accelerators); lower it, remove it (-1), or use more files", ErrImpossible, t, steps, w.Dataset.NumFilesTrain,
-			w.Dataset.NumSamplesPerFile, b, r)
+		return nil, fmt.Errorf("%w: train.total_training_steps is %d, but an epoch has %s (%s x %s over batch %d x %s); "+
+			"lower it, remove it (-1), or use more files", ErrImpossible, t, counted(steps, "step"), counted(w.Dataset.NumFilesTrain, "file"),
+			counted(w.Dataset.NumSamplesPerFile, "sample"), b, counted(r, "accelerator"))
 	} else if t > 0 {
 		steps = t
 	}
@@ -164,8 +164,8 @@ func possible(w *workload.Workload, ds Dataset) error {
 		}
 	}
 	if have := ds.Files(); have < f {
-		return fmt.Errorf("%w: dataset.num_files_train is %d, but the data set has %d training files; generate more or lower it",
-			ErrImpossible, f, have)
+		return fmt.Errorf("%w: dataset.num_files_train is %d, but the data set has %s; generate more or lower it",
+			ErrImpossible, f, counted(have, "training file"))
 	}
 	if t := w.Train.TotalTrainingSteps; t == 0 || t < -1 {
 		return fmt.Errorf("%w: train.total_training_steps is %d: expected at least 1, or -1 for no limit", ErrImpossible, t)
@@ -174,21 +174,22 @@ func possible(w *workload.Workload, ds Dataset) error {
 		return nil // the sampler refuses it
 	}
 	if total, step := int64(f)*int64(n), int64(b)*int64(r); total < step {
-		fix := fmt.Sprintf("use at least %d files", (step+int64(n)-1)/int64(n))
+		fix := "use at least " + counted((step+int64(n)-1)/int64(n), "file")
 		if most := total / int64(b); most > 0 {
-			fix += fmt.Sprintf(", at most %d accelerators", most)
+			fix += ", at most " + counted(most, "accelerator")
 		}
-		return fmt.Errorf("%w: 0 steps: %d files x %d %s < batch %d x %d accelerators = %d samples a step: %s, or a smaller batch",
-			ErrImpossible, f, n, plural(n, "sample"), b, r, step, fix)
+		return fmt.Errorf("%w: 0 steps: %s x %s < batch %d x %s = %s a step: %s, or a smaller batch",
+			ErrImpossible, counted(f, "file"), counted(n, "sample"), b, counted(r, "accelerator"), counted(step, "sample"), fix)
 	}
 	return nil
 }
 
-func plural(n int, word string) string {
+// counted is "1 file" or "2 files".
+func counted[T int | int64 | record.Int](n T, word string) string {
 	if n == 1 {
-		return word
+		return "1 " + word
 	}
-	return word + "s"
+	return fmt.Sprintf("%d %ss", int64(n), word)
 }
 
 // countBytes fills in the file bytes that the run asks of the store for training.

@@ -133,9 +133,9 @@ func TestImpossiblePlans(t *testing.T) {
 		{"0 steps whatever the accelerators", 3, func(w *workload.Workload) {
 			w.Dataset.NumFilesTrain, w.Dataset.NumSamplesPerFile, w.Reader.BatchSize = 3, 2, 7
 		},
-			[]string{"0 steps: 3 files x 2 samples < batch 7 x 1 accelerators = 7 samples", "at least 4 files, or a smaller batch"}},
+			[]string{"0 steps: 3 files x 2 samples < batch 7 x 1 accelerator = 7 samples", "at least 4 files, or a smaller batch"}},
 		{"too few files", 15, nil, []string{"num_files_train is 16", "has 15"}},
-		{"too many steps asked for", 16, func(w *workload.Workload) { w.Train.TotalTrainingSteps = 17 }, []string{"total_training_steps is 17", "16 steps", "16 files x 1 samples"}},
+		{"too many steps asked for", 16, func(w *workload.Workload) { w.Train.TotalTrainingSteps = 17 }, []string{"total_training_steps is 17", "16 steps", "16 files x 1 sample over batch 1 x 1 accelerator)"}},
 		{"no steps asked for", 16, func(w *workload.Workload) { w.Train.TotalTrainingSteps = 0 }, []string{"total_training_steps is 0", "-1"}},
 		{"no accelerators", 16, func(w *workload.Workload) { w.Benchpin.Accelerators = 0 }, []string{"benchpin.accelerators is 0"}},
 		{"no epochs", 16, func(w *workload.Workload) { w.Train.Epochs = 0 }, []string{"train.epochs is 0"}},
@@ -298,7 +298,7 @@ func TestNotes(t *testing.T) {
 		{"preprocessing a batch takes 0.5000 s", func(w *workload.Workload) {
 			w.Train.ComputationTime, w.Reader.PreprocessTime = constant(100*time.Millisecond), constant(500*time.Millisecond)
 		}},
-		{"1 of 16 samples are not read", func(w *workload.Workload) { w.Reader.BatchSize, w.Output.Metric.ExcludeStartSteps = 3, 0 }},
+		{"1 of 16 samples left out of an epoch, because they fill no step of batch 3 x 1 accelerator", func(w *workload.Workload) { w.Reader.BatchSize, w.Output.Metric.ExcludeStartSteps = 3, 0 }},
 		{"order is dlio", func(w *workload.Workload) { w.Benchpin.Order, w.Reader.FileShuffle = "dlio", "seed" }},
 		{"seeded", func(w *workload.Workload) { w.Reader.SampleShuffle = "random" }},
 		{"computation_threads makes no difference", func(w *workload.Workload) { w.Reader.ComputationThreads = 4 }},

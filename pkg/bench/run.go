@@ -243,8 +243,8 @@ func enoughDescriptors(p *Plan) error {
 	}
 	open := max(p.open, int64(p.Reads))
 	if need := uint64(open + spareDescriptors); l.Cur < need {
-		return fmt.Errorf("run: %d accelerators with %d read threads hold up to %d files open: expected a limit of at least %d open files, found "+
-			"%d; raise it (ulimit -n) or lower reader.read_threads", p.Accelerators, p.ReadThreads, open, need, l.Cur)
+		return fmt.Errorf("run: %s with %s each hold up to %s open: expected a limit of at least %d open files, found %d; raise it (ulimit -n) "+
+			"or lower reader.read_threads", counted(p.Accelerators, "accelerator"), counted(p.ReadThreads, "read thread"), counted(open, "file"), need, l.Cur)
 	}
 	return nil
 }

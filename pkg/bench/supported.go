@@ -145,13 +145,13 @@ func (p *Plan) note() {
 		"benchpin.order is dlio: samples are read in order, although the workload asks for shuffling")
 	add(w.Benchpin.Order == workload.OrderNumpy && (w.Reader.FileShuffle == workload.ShuffleRandom || w.Reader.SampleShuffle == workload.ShuffleRandom),
 		"shuffle \"random\" is seeded as \"seed\" is, so that the order can be recomputed")
-	add(p.SamplesDropped > 0, "%d of %d samples are not read in an epoch: they do not fill a step of batch %d x %d accelerators",
-		p.SamplesDropped, p.Samples, p.BatchSize, p.Accelerators)
+	add(p.SamplesDropped > 0, "%d of %s left out of an epoch, because they fill no step of batch %d x %s",
+		p.SamplesDropped, counted(p.Samples, "sample"), p.BatchSize, counted(p.Accelerators, "accelerator"))
 	if p.model != nil {
 		p.noteCheckpoints()
 	}
 	excluded := int64(w.Output.Metric.ExcludeStartSteps) + int64(w.Output.Metric.ExcludeEndSteps)
-	add(excluded >= int64(p.StepsPerEpoch), "no AU: output.metric excludes %d steps and an epoch has %d", excluded, p.StepsPerEpoch)
+	add(excluded >= int64(p.StepsPerEpoch), "no AU: output.metric excludes %s and an epoch has %d", counted(excluded, "step"), p.StepsPerEpoch)
 	window := int64(p.StepsPerEpoch) - excluded
 	add(window > 0 && window < record.FewSteps, "AU and throughput will say little: of the %d steps of an epoch %d count, and what was prefetched before "+
 		"them weighs much; use more files or fewer accelerators, so that at least %d count", p.StepsPerEpoch, window, record.FewSteps)

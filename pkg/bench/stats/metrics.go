@@ -112,7 +112,11 @@ func (s *summary) rate(n, ns int64, unit string) record.Figure {
 
 // emptyWindow is the reason why a figure of the window is absent when the window holds nothing.
 func (s *summary) emptyWindow() string {
-	return fmt.Sprintf("nothing was run in the window: %d steps an epoch, without the first %d and the last %d", s.p.StepsPerEpoch,
+	steps := "steps"
+	if s.p.StepsPerEpoch == 1 {
+		steps = "step"
+	}
+	return fmt.Sprintf("nothing was run in the window: %d %s an epoch, without the first %d and the last %d", s.p.StepsPerEpoch, steps,
 		s.p.ExcludeStart, s.p.ExcludeEnd)
 }
 

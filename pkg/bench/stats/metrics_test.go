@@ -491,3 +491,10 @@ func TestFiguresAreFrozen(t *testing.T) {
 		t.Errorf("figures are not those of %s:\n%s", golden, got)
 	}
 }
+
+func TestEmptyWindowOfOneStep(t *testing.T) {
+	s := newSummary(Params{Accelerators: 1, StepsPerEpoch: 1, ExcludeStart: 1})
+	if got := s.emptyWindow(); !strings.Contains(got, ": 1 step an epoch,") {
+		t.Errorf("found %q", got)
+	}
+}
