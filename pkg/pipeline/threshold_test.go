@@ -25,3 +25,17 @@ func TestThresholdMessages(t *testing.T) {
 		}
 	}
 }
+
+// TestAbsentUtilisation: without prescribed compute there is nothing to judge; an empty window cannot be judged, unless nothing is asked.
+func TestAbsentUtilisation(t *testing.T) {
+	for _, c := range []struct {
+		set   string
+		least float64
+		met   bool
+	}{{"train.computation_time=0", 90, true}, {"train.computation_time=0.1", 90, false}, {"train.computation_time=0.1", 0, true}} {
+		r := &record.Record{Plan: record.Plan{AUThreshold: c.least}, Metrics: record.NoMetrics(c.least, "nothing was run in the window")}
+		if err := CheckThresholds(small(t, c.set).Workload, r); (err == nil) != c.met || err != nil && !strings.Contains(err.Error(), "at least 90.00 % was asked for") {
+			t.Errorf("%s, threshold %v: found %v", c.set, c.least, err)
+		}
+	}
+}
