@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/benchpin/benchpin/pkg/store"
+	"github.com/benchpin/benchpin/pkg/workload"
 )
 
 // ErrInsideData is wrapped by the error about a path that lies in the data folder, where whatever is written would be a foreign file
@@ -32,6 +33,14 @@ func apart(data string, places ...place) error {
 		}
 	}
 	return nil
+}
+
+// apartForRun is apart for the places of a run: the folder of checkpoints is none where the workload writes none.
+func apartForRun(w *workload.Workload, data, out, checkpoints, manifest string) error {
+	if !w.Workflow.Checkpoint {
+		checkpoints = ""
+	}
+	return apart(data, place{out, "run folder"}, place{checkpoints, "checkpoint folder"}, place{manifest, "manifest"})
 }
 
 // apart refuses a pipeline's folder in which the data folder holds the other parts, as it does when it is a symbolic link to one of the

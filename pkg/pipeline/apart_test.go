@@ -44,6 +44,18 @@ func TestPlacesApartFromData(t *testing.T) {
 		t.Errorf("expected only train in the data folder, found %v, %v", names, err)
 	}
 
+	// As DLIO's program, nothing is generated first either.
+	dlio := small(t, "dataset.data_folder="+filepath.Join(t.TempDir(), "data"), "workflow.generate_data=true")
+	_, err = DLIO(t.Context(), DLIOOptions{Workload: dlio, Out: filepath.Join(dlio.Workload.Dataset.DataFolder, "out")})
+	if _, there := os.Stat(dlio.Workload.Dataset.DataFolder); !errors.Is(err, ErrInsideData) || !errors.Is(there, os.ErrNotExist) {
+		t.Errorf("DLIO: %v, %v", err, there)
+	}
+	// A folder of checkpoints that nothing is written to is no matter.
+	none := small(t, "workflow.checkpoint=false", "checkpoint.checkpoint_folder="+l.Data())
+	if err := apartForRun(none.Workload, l.Data(), good, l.Data(), l.Manifest()); err != nil {
+		t.Errorf("no checkpoints: %v", err)
+	}
+
 	turned := Layout{t.TempDir()}
 	if err := os.Symlink("..", turned.Data()); err != nil {
 		t.Fatal(err)

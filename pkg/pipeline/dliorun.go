@@ -52,12 +52,17 @@ func DLIO(ctx context.Context, o DLIOOptions) (*record.Record, error) {
 		return nil, fmt.Errorf("%w: workflow.generate_data, workflow.train and workflow.checkpoint are all false; set one of them, such as "+
 			"++workload.workflow.train=True", ErrNothingToDo)
 	}
-	if err := freshFolder(o.Out); err != nil {
-		return nil, err
-	}
 	data := DataFolder(w)
 	if o.Manifest == "" {
 		o.Manifest = filepath.Clean(data) + ".manifest.json"
+	}
+	if f.GenerateData || f.Train {
+		if err := apartForRun(w, data, o.Out, w.Checkpoint.CheckpointFolder, o.Manifest); err != nil {
+			return nil, err
+		}
+	}
+	if err := freshFolder(o.Out); err != nil {
+		return nil, err
 	}
 	if f.GenerateData {
 		if err := o.generate(ctx, data); err != nil {

@@ -114,8 +114,7 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 		o.Checkpoints = r.w.Checkpoint.CheckpointFolder
 	}
 	if !bench.CheckpointOnly(r.w) {
-		err := apart(o.Data, place{o.Out, "run folder"}, place{o.Checkpoints, "checkpoint folder"}, place{o.Manifest, "manifest"})
-		if err != nil {
+		if err := apartForRun(r.w, o.Data, o.Out, o.Checkpoints, o.Manifest); err != nil {
 			return nil, err
 		}
 	}
