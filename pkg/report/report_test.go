@@ -434,3 +434,31 @@ func TestWriteErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestSummaryEvaluation: the passes for evaluation have their own table, and leave the figures of training alone.
+func TestSummaryEvaluation(t *testing.T) {
+	r := sample()
+	r.Metrics.Evaluation = &record.EvaluationMetrics{
+		AU: fig(81.5, "%"), SamplesPerSecond: fig(12, "samples/s"), BytesPerSecond: fig(3e8, "B/s"),
+		Passes: []record.EpochMetrics{{Epoch: 2, Steps: 5, Seconds: fig(1.25, "s"), AU: fig(81.5, "%"), SamplesPerSecond: fig(12, "samples/s"),
+			BytesPerSecond: fig(3e8, "B/s"), BytesAsked: fig(4e8, "B"), BytesDevice: fig(4e8, "B")}},
+	}
+	var with, without bytes.Buffer
+	if err := Summary(&with, r); err != nil {
+		t.Fatal(err)
+	}
+	r.Metrics.Evaluation = nil
+	if err := Summary(&without, r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Evaluation, after the epoch named (H)", "81.50 %, 12.0 samples/s over all passes"} {
+		if !strings.Contains(with.String(), want) {
+			t.Errorf("the page lacks %q:\n%s", want, with.String())
+		}
+	}
+	for _, line := range strings.Split(strings.TrimSpace(without.String()), "\n") {
+		if !strings.Contains(with.String(), line) {
+			t.Errorf("with evaluation the page lost %q", line)
+		}
+	}
+}

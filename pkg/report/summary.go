@@ -21,7 +21,8 @@ func Summary(w io.Writer, r *record.Record, options ...Option) error {
 	p := newPage(options)
 	p.runHead(r)
 	p.result(r)
-	p.epochs(r.Metrics.Epochs)
+	p.epochs("Epochs (H)", r.Metrics.Epochs)
+	p.evaluation(r.Metrics.Evaluation)
 	p.waits(r.Metrics.Other)
 	p.checkpoints(r)
 	p.proof(r)
@@ -164,11 +165,21 @@ func required(p *record.Plan) string {
 		strconv.FormatFloat(p.AUThreshold, 'g', 10, 64))
 }
 
-func (p *page) epochs(epochs []record.EpochMetrics) {
+// evaluation shows the passes over the files for evaluation, which are no part of the figures above.
+func (p *page) evaluation(m *record.EvaluationMetrics) {
+	if m == nil || len(m.Passes) == 0 {
+		return
+	}
+	p.epochs("Evaluation, after the epoch named (H)", m.Passes)
+	p.row(class(m.AU), "AU", FigureText(m.AU)+", "+FigureText(m.SamplesPerSecond)+" over all passes")
+}
+
+// epochs shows the figures of epochs, or of passes that are named by epochs.
+func (p *page) epochs(title string, epochs []record.EpochMetrics) {
 	if len(epochs) == 0 {
 		return
 	}
-	p.title("Epochs (H)")
+	p.title(title)
 	var rows [][]string
 	var largest float64
 	for i := range epochs {
