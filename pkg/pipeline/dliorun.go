@@ -43,8 +43,8 @@ func DataFolder(w *workload.Workload) string {
 
 // DLIO does what DLIO's program does with a workload: it generates the data set where workflow.generate_data asks for it, then trains or
 // writes checkpoints where workflow.train or workflow.checkpoint ask for it, and leaves DLIO's files in the folder of results, with our
-// record beside them. Without dataset.keep_files the data set is removed after training. The record is nil where nothing but data was asked for. As in DLIO, figures below the thresholds of the
-// workload are no error: the record and summary.json tell of them.
+// record beside them. Without dataset.keep_files the data set is removed after training. The record is nil where nothing but data was
+// asked for. As in DLIO, figures below the thresholds of the workload are no error: the record and summary.json tell of them.
 func DLIO(ctx context.Context, o DLIOOptions) (*record.Record, error) {
 	w := o.Workload.Workload
 	f := w.Workflow
@@ -55,6 +55,12 @@ func DLIO(ctx context.Context, o DLIOOptions) (*record.Record, error) {
 	data := DataFolder(w)
 	if o.Manifest == "" {
 		o.Manifest = filepath.Clean(data) + ".manifest.json"
+	}
+	if f.GenerateData && (f.Train || f.Checkpoint) {
+		// What cannot be run is refused before hours of generating.
+		if _, err := Plan(ctx, w, ""); err != nil {
+			return nil, err
+		}
 	}
 	if f.GenerateData || f.Train {
 		if err := apartForRun(w, data, o.Out, w.Checkpoint.CheckpointFolder, o.Manifest); err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,7 +30,8 @@ var dlioFile = regexp.MustCompile(`^(?:summary\.json|(?:0|[1-9][0-9]*)_(?:output
 var dlioStamp = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}`)
 
 // dlioAgain writes DLIO's files again, from the record and the step times, and compares them with those of the archive: everything but
-// timestamps and the tables of /proc. config.yaml must resolve to the workload of the record. It returns how many files were compared.
+// timestamps and the tables of /proc. config.yaml must resolve to the workload of the record, overrides.yaml and hydra.yaml tell its
+// overrides. It returns how many files were compared.
 func dlioAgain(ctx context.Context, v *attest.Verification, plan *bench.Plan) (n int, found []*fault.Fault) {
 	written := map[string]bool{}
 	differ := func(name, detail string) {
@@ -68,6 +70,11 @@ func dlioAgain(ctx context.Context, v *attest.Verification, plan *bench.Plan) (n
 		case path.Base(f.Name) == "config.yaml":
 			n++
 			if detail := configDifference(v, f.Name); detail != "" {
+				differ(f.Name, detail)
+			}
+		case path.Base(f.Name) == "overrides.yaml", path.Base(f.Name) == "hydra.yaml":
+			n++
+			if detail := overridesDifference(v, f.Name); detail != "" {
 				differ(f.Name, detail)
 			}
 		}
@@ -128,6 +135,51 @@ func configDifference(v *attest.Verification, name string) string {
 		return err.Error()
 	case !bytes.Equal(w.Canonical, v.Record.Workload.Canonical):
 		return fmt.Sprintf("it resolves to the workload %s, the record has %s", w.Digest, v.Record.Workload.Digest)
+	}
+	return ""
+}
+
+// overridesDifference says why an overrides.yaml or a hydra.yaml does not tell the overrides of the record, "" when it does. They are
+// those of the record in their order, behind the choice of the workload; what flags of ours said may be left out at the end.
+func overridesDifference(v *attest.Verification, name string) string {
+	blob := v.File(name)
+	if blob == nil {
+		return "it is not there, or was refused"
+	}
+	b, err := blob.Bytes(mostCompared)
+	if err != nil {
+		return err.Error()
+	}
+	text := string(b)
+	if path.Base(name) == "hydra.yaml" {
+		_, rest, ok := strings.Cut(text, "\n    task:")
+		end := strings.Index(rest, "\n  job:")
+		if !ok || end < 0 {
+			return "it has no list of the workload's overrides"
+		}
+		text = rest[:end] + "\n"
+	}
+	recorded := v.Record.Workload.Overrides
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" || line == "[]" {
+			continue
+		}
+		item, err := strconv.Unquote(strings.TrimPrefix(line, "- "))
+		switch {
+		case err != nil || !strings.HasPrefix(line, "- "):
+			return fmt.Sprintf("%.80q is no override in the form that runs write", line)
+		case strings.HasPrefix(item, "workload="):
+		case len(recorded) == 0 || recorded[0] != strings.ToValidUTF8(item, "\uFFFD"):
+			return fmt.Sprintf("it has the override %.200q, the record has %.400q", item, v.Record.Workload.Overrides)
+		default:
+			recorded = recorded[1:]
+		}
+	}
+	for _, left := range recorded {
+		if !strings.HasPrefix(left, "++workload.benchpin.") {
+			return fmt.Sprintf("it lacks the override %.200q of the record", left)
+		}
 	}
 	return ""
 }

@@ -17,8 +17,8 @@ import (
 // not follow from the step times is found all the same.
 func TestSignerCannotLieInDLIOsFiles(t *testing.T) {
 	l, out := gone(t)
-	if evidence := figuresEvidence(t, out.Verification); !strings.Contains(evidence, "; 7 files of DLIO too") {
-		t.Errorf("expected summary.json, two files of each of two ranks, the log and config.yaml to be compared: %s", evidence)
+	if evidence := figuresEvidence(t, out.Verification); !strings.Contains(evidence, "; 9 files of DLIO too") {
+		t.Errorf("expected summary.json, two files of each of two ranks, the log and three of the configuration to be compared: %s", evidence)
 	}
 	replace := func(pattern, by string) func([]byte) []byte {
 		return func(b []byte) []byte { return regexp.MustCompile(pattern).ReplaceAll(b, []byte(by)) }
@@ -36,6 +36,9 @@ func TestSignerCannotLieInDLIOsFiles(t *testing.T) {
 		"the log":         {"dlio.log", replace(`steps completed in`, "steps done in")},
 		"not JSON":        {"0_output.json", replace(`^\{`, "[")},
 		"the workload":    {"dlio_config/config.yaml", replace("epochs: 2", "epochs: 3")},
+		"an override":     {"dlio_config/overrides.yaml", func(b []byte) []byte { return append(b, "- \"++workload.train.epochs=99\"\n"...) }},
+		"no list":         {"dlio_config/hydra.yaml", replace(`    task:`, "    tasks:")},
+		"Hydra's list":    {"dlio_config/hydra.yaml", replace(`(    task:\n)`, "${1}    - \"++workload.train.epochs=99\"\n")},
 		"a rank too many": {"2_output.json", func([]byte) []byte { return []byte("{}") }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/benchpin/benchpin/pkg/bench"
 	"github.com/benchpin/benchpin/pkg/datagen"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/store"
@@ -29,6 +30,9 @@ type GenerateOptions struct {
 // what the recipe says and kept when equal; a folder that holds anything else is refused. The error wraps ErrVerification where the
 // manifest says that this data set was made there, and it was altered since.
 func Generate(ctx context.Context, o GenerateOptions) (manifest.Header, error) {
+	if err := localData(o.Workload); err != nil {
+		return manifest.Header{}, err
+	}
 	recipe, err := datagen.FromWorkload(o.Workload)
 	if err != nil {
 		return manifest.Header{}, err
@@ -53,6 +57,15 @@ func Generate(ctx context.Context, o GenerateOptions) (manifest.Header, error) {
 	took := time.Since(start).Seconds()
 	o.stage("pinned   %s, %s, root %s (%.1f s, %s/s)", counted(h.Count, "file"), gigabytes(h.Bytes), h.Root, took, gigabytes(int64(float64(h.Bytes)/took)))
 	return h, nil
+}
+
+// localData refuses workloads whose data belongs into an object store: a folder that is named like a bucket would not be it.
+func localData(w *workload.Workload) error {
+	if w.Storage.StorageType == "local_fs" {
+		return nil
+	}
+	return &bench.UnsupportedError{Keys: []bench.Unsupported{{
+		Key: "storage.storage_type", Found: fmt.Sprintf("%q", w.Storage.StorageType), Supported: "local_fs"}}}
 }
 
 // PinOptions says which folder to pin.
