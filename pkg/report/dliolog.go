@@ -77,7 +77,8 @@ func (r *dlioRun) logEpoch(l *dlioLog, e *dlioEpoch, saves []dlioSave, epoch int
 		end := r.at(b.end)
 		l.line(r.at(b.start), "Starting block %d", i+1)
 		l.line(end, "Ending block %d - %d steps completed in %s s", i+1, len(b.load), duration(b.end-b.start))
-		if au, rate, ok := r.train(b); ok {
+		// DLIO takes two steps off: of a block of one step it would tell a negative rate.
+		if au, rate, ok := r.train(b); ok && rate >= 0 {
 			l.line(end, "Epoch %d - Block %d [Training] Accelerator Utilization [AU] (%%): %.4f", epoch, i+1, au)
 			l.line(end, "Epoch %d - Block %d [Training] Throughput (samples/second): %.4f", epoch, i+1, rate*float64(r.Record.Plan.Accelerators))
 		}
