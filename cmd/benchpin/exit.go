@@ -69,7 +69,7 @@ func exitCode(err error) int {
 		errors.Is(err, bench.ErrUnsupported), errors.Is(err, pipeline.ErrInsideData):
 		return exitUsage
 	case errors.As(err, &mismatch), errors.As(err, &class), errors.As(err, &found), errors.Is(err, pipeline.ErrVerification),
-		errors.Is(err, manifest.ErrUnstable), errors.Is(err, store.ErrIrregular), errors.Is(err, record.ErrNotRecord),
+		errors.Is(err, manifest.ErrUnstable), errors.Is(err, manifest.ErrProof), errors.Is(err, store.ErrIrregular), errors.Is(err, record.ErrNotRecord),
 		errors.Is(err, record.ErrNotCanonical), errors.Is(err, bench.ErrTranscript), errors.Is(err, bench.ErrCheckpoint):
 		return exitVerify
 	case errors.Is(err, pipeline.ErrThreshold):

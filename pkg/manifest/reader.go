@@ -69,14 +69,29 @@ func (m *Manifest) Close() error {
 // after all entries were read and found to be what the header says: bytes of every frame, order, counts, sizes and root. What
 // yield did before that may rest on entries that turn out to be damaged. Memory: one frame.
 func (m *Manifest) Entries(ctx context.Context, yield func(Entry) error) error {
+	r, done, err := m.newReader()
+	if err != nil {
+		return err
+	}
+	defer done()
+	r.yield = yield
+	return r.all(ctx)
+}
+
+// newReader returns a reader of the entries; done must be called in the end.
+func (m *Manifest) newReader() (r *entriesReader, done func(), err error) {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxFrameBytes),
 		zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
-		return fmt.Errorf("manifest: zstd: %w", err)
+		return nil, nil, fmt.Errorf("manifest: zstd: %w", err)
 	}
-	defer d.Close()
-	r := entriesReader{m: m, zstd: d, yield: yield}
-	for i := range m.header.Frames {
+	return &entriesReader{m: m, zstd: d}, d.Close, nil
+}
+
+// all reads every frame, and compares their sums with the header.
+func (r *entriesReader) all(ctx context.Context) error {
+	h := r.m.header
+	for i := range h.Frames {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("read manifest: %w", context.Cause(ctx))
 		}
@@ -84,11 +99,11 @@ func (m *Manifest) Entries(ctx context.Context, yield func(Entry) error) error {
 			return err
 		}
 	}
-	if r.bytes != m.header.Bytes {
-		return fmt.Errorf("%w: the header says %d bytes, the entries sum to %d", ErrCount, m.header.Bytes, r.bytes)
+	if r.bytes != h.Bytes {
+		return fmt.Errorf("%w: the header says %d bytes, the entries sum to %d", ErrCount, h.Bytes, r.bytes)
 	}
-	if root := FormatDigest(r.tree.Root()); root != m.header.Root {
-		return fmt.Errorf("%w: the header says %s, the entries give %s", ErrRoot, m.header.Root, root)
+	if root := FormatDigest(r.tree.Root()); root != h.Root {
+		return fmt.Errorf("%w: the header says %s, the entries give %s", ErrRoot, h.Root, root)
 	}
 	return nil
 }
@@ -100,6 +115,8 @@ type entriesReader struct {
 	m             *Manifest
 	zstd          *zstd.Decoder
 	yield         func(Entry) error
+	leaf          func(t *Tree, line []byte, hash [32]byte) // if not nil, called before a leaf is added to the tree
+	buf           []byte
 	packed, plain []byte
 	tree          Tree
 	last          string
@@ -145,7 +162,12 @@ func (r *entriesReader) frame(i int) error {
 			return fault(ErrLimit, "line %d: the sizes sum to more than 2^63-1 bytes", n+1)
 		}
 		r.last = e.Path
-		r.tree.Add(line)
+		r.buf = append(append(r.buf[:0], leafPrefix), line...)
+		hash := blake3.Sum256(r.buf)
+		if r.leaf != nil {
+			r.leaf(&r.tree, line, hash)
+		}
+		r.tree.AddHash(hash)
 		if err := r.yield(e); err != nil {
 			return err
 		}
