@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/parquet-go/parquet-go"
@@ -130,6 +131,7 @@ type Reader struct {
 	r       *parquet.GenericReader[Step]
 	rows    int64
 	devices []Device
+	waits   bool
 }
 
 // Open opens a file of steps of the given size in bytes. Structures and sizes are checked before the parquet library sees them, but a
@@ -146,10 +148,11 @@ func Open(f io.ReaderAt, size int64) (r *Reader, err error) {
 	if v, _ := pf.Lookup(SchemaKey); v != SchemaName {
 		return nil, fmt.Errorf("%w: metadata %s is %q, expected %q", ErrFormat, SchemaKey, v, SchemaName)
 	}
-	if got, want := pf.Schema().String(), parquet.SchemaOf(Step{}).String(); got != want {
-		return nil, fmt.Errorf("%w: columns are\n%s\nexpected\n%s", ErrFormat, got, want)
+	got, all := pf.Schema().String(), parquet.SchemaOf(Step{}).String()
+	if got != all && got != withoutWaits(all) {
+		return nil, fmt.Errorf("%w: columns are\n%s\nexpected\n%s\nor those without the last %d", ErrFormat, got, all, waitColumns)
 	}
-	r = &Reader{f: pf, rows: pf.NumRows()}
+	r = &Reader{f: pf, rows: pf.NumRows(), waits: got == all}
 	if err := checkGroups(f, size, pf.Metadata()); err != nil {
 		return nil, err
 	}
@@ -165,6 +168,13 @@ func Open(f io.ReaderAt, size int64) (r *Reader, err error) {
 	}
 	r.r = parquet.NewGenericReader[Step](pf)
 	return r, nil
+}
+
+// withoutWaits is the schema of files of earlier versions: a line less for each of the last columns.
+func withoutWaits(schema string) string {
+	lines := strings.Split(schema, "\n")
+	end := len(lines) - 1 // the bracket
+	return strings.Join(append(lines[:end-waitColumns:end-waitColumns], lines[end]), "\n")
 }
 
 // checkGroups holds the footer to what Writer writes, before any page is decoded: above all the codec and the sizes, which the library
@@ -197,6 +207,9 @@ func checkGroups(f io.ReaderAt, size int64, m *format.FileMetaData) error {
 
 // Rows is the number of rows.
 func (r *Reader) Rows() int64 { return r.rows }
+
+// Waits says whether the file has the columns that split the wait for a batch: queue_ns, ready_ns, preprocess_ns and hash_ns.
+func (r *Reader) Waits() bool { return r.waits }
 
 // Devices are the bytes from block devices, for each epoch that has an entry, in rising order.
 func (r *Reader) Devices() []Device { return r.devices }

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/parquet-go/parquet-go"
 	"pgregory.net/rapid"
 )
@@ -50,6 +51,48 @@ func TestFileRoundTrip(t *testing.T) {
 			rt.Fatal("the same rows gave other bytes")
 		}
 	})
+}
+
+// Files of the first version lack the columns that split the wait. They are read as before, with 0 there.
+func TestFirstFiles(t *testing.T) {
+	b, err := os.ReadFile("testdata/first.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if r.Waits() {
+		t.Error("a file without the columns that split the wait says that it has them")
+	}
+	want := steady(2, 11, 3)
+	rows, devices, err := readAll(b)
+	if err != nil || !reflect.DeepEqual(rows, want.rows) || len(devices) != 2 || *devices[0].Bytes != 123 || devices[1].Absent != "why" {
+		t.Errorf("rows or devices come back changed: %v, %v", devices, err)
+	}
+	m, err := Summarise(t.Context(), r, want.p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("testdata/first.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var then record.Metrics
+	if err := json.Unmarshal(text, &then); err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range then.Other {
+		if !reflect.DeepEqual(m.Other[name], f) {
+			t.Errorf("%s: found %+v, the first version computed %+v", name, m.Other[name], f)
+		}
+	}
+	now, err := Open(bytes.NewReader(file(t, want.rows)), int64(len(file(t, want.rows))))
+	if err != nil || !now.Waits() {
+		t.Errorf("a file of today says that it does not split the wait: %v", err)
+	}
 }
 
 // Several row groups: the file is read as one, and can be read again from its start.

@@ -52,6 +52,7 @@ type run struct {
 // checkpoint, which ends a block.
 func makeRun(rng *rand.Rand, p Params) run {
 	r := run{p: p, saves: map[int64]bool{}}
+	late := rand.New(rand.NewPCG(9, 9))
 	if rng.IntN(2) == 0 {
 		for s := int64(1); s <= p.StepsPerEpoch; s++ {
 			r.saves[s] = rng.IntN(4) == 0
@@ -69,6 +70,12 @@ func makeRun(rng *rand.Rand, p Params) run {
 			for k := range p.Accelerators {
 				st := Step{Epoch: int32(e), Step: s, Rank: int32(k), Block: block, Load: rng.Int64N(5e6), Prescribed: 3e6,
 					Samples: int64(p.BatchSize), Bytes: rng.Int64N(1e6), Open: rng.Int64N(1e3), Read: rng.Int64N(1e4), Decode: rng.Int64N(1e3)}
+				// Drawn apart, because figures of these runs were written down before there were such columns.
+				if st.Preprocess = late.Int64N(1e3); late.IntN(2) == 0 {
+					st.Queue, st.Hash = late.Int64N(st.Load+1), late.Int64N(1e3)
+				} else {
+					st.Ready = late.Int64N(1e6)
+				}
 				if fresh {
 					blockStart[k], blockFirst[k] = now+rng.Int64N(1e5), first+k
 					st.Start = blockStart[k] + rng.Int64N(1e5)

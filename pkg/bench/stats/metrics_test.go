@@ -375,6 +375,8 @@ func TestImpossibleRunsAreRefused(t *testing.T) {
 		"AU above 100":             {func(r *run) { r.rows[2].Compute *= 2 }, ErrImpossible},
 		"load longer than step":    {func(r *run) { r.rows[2].Load = r.rows[2].Proc + 1 }, ErrImpossible},
 		"negative time":            {func(r *run) { r.rows[5].Barrier = -1 }, ErrImpossible},
+		"queued beyond its wait":   {func(r *run) { r.rows[5].Queue = r.rows[5].Load + 1 }, ErrImpossible},
+		"queued and ready":         {func(r *run) { r.rows[5].Queue, r.rows[5].Ready = 1, 1 }, ErrImpossible},
 		"overlapping steps":        {func(r *run) { r.rows[4].Start -= 1e6 }, ErrImpossible},
 		"step before its block":    {func(r *run) { r.rows[0].BlockStart = r.rows[0].Start + 1 }, ErrImpossible},
 		"block ends in its step":   {func(r *run) { r.rows[14].BlockEnd-- }, ErrImpossible},

@@ -34,7 +34,8 @@ func play(ctx context.Context, rec *Recorder, r run) error {
 				block = s.Block
 			}
 			if err := k.Add(Step{Step: s.Step, Start: s.Start, Load: s.Load, Compute: s.Compute, Prescribed: s.Prescribed, Proc: s.Proc,
-				Barrier: s.Barrier, Open: s.Open, Read: s.Read, Decode: s.Decode, Samples: s.Samples, Bytes: s.Bytes}); err != nil {
+				Barrier: s.Barrier, Open: s.Open, Read: s.Read, Decode: s.Decode, Samples: s.Samples, Bytes: s.Bytes,
+				Queue: s.Queue, Ready: s.Ready, Preprocess: s.Preprocess, Hash: s.Hash}); err != nil {
 				return err
 			}
 			if s.Step == r.p.StepsPerEpoch || r.saves[s.Step] {

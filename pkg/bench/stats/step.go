@@ -49,7 +49,21 @@ type Step struct {
 	// Samples and Bytes are the samples of the batch and the bytes that were asked of the store for them.
 	Samples int64 `parquet:"samples"`
 	Bytes   int64 `parquet:"bytes"`
+
+	// The columns from here on came later: files of earlier versions have none of them (Reader.Waits), and rows read from those have 0.
+
+	// Queue is the part of Load in which nobody had begun the batch; Ready is how long the batch was ready before the rank began to wait
+	// for it. At most one of them is above 0.
+	Queue int64 `parquet:"queue_ns"`
+	Ready int64 `parquet:"ready_ns"`
+	// Preprocess and Hash are what the loader's workers slept for reader.preprocess_time, and what hashing the batch's bytes took, summed
+	// over its samples; 0 where there was none.
+	Preprocess int64 `parquet:"preprocess_ns"`
+	Hash       int64 `parquet:"hash_ns"`
 }
+
+// waitColumns is the number of columns that files of earlier versions do not have.
+const waitColumns = 4
 
 // maxNanoseconds bounds every time in a row: 2^53 ns are 104 days, and sums of thousands of them still fit into 64 bits.
 const maxNanoseconds = 1 << 53
@@ -82,6 +96,10 @@ func (s *Step) check() error {
 		{"decode_ns", s.Decode, 0, maxNanoseconds},
 		{"samples", s.Samples, 0, math.MaxUint32},
 		{"bytes", s.Bytes, 0, maxNanoseconds},
+		{"queue_ns", s.Queue, 0, maxNanoseconds},
+		{"ready_ns", s.Ready, 0, maxNanoseconds},
+		{"preprocess_ns", s.Preprocess, 0, maxNanoseconds},
+		{"hash_ns", s.Hash, 0, maxNanoseconds},
 	} {
 		if v.v < v.min || v.v > v.max {
 			return s.fault("%s is %d, expected %d to %d", v.name, v.v, v.min, v.max)
@@ -90,6 +108,10 @@ func (s *Step) check() error {
 	switch {
 	case s.Load+s.Compute > s.Proc:
 		return s.fault("load_ns %d + compute_ns %d is more than proc_ns %d, which contains both", s.Load, s.Compute, s.Proc)
+	case s.Queue > s.Load:
+		return s.fault("queue_ns %d is more than load_ns %d, which contains it", s.Queue, s.Load)
+	case s.Queue > 0 && s.Ready > 0:
+		return s.fault("queue_ns %d and ready_ns %d: a batch that was ready before the wait had been begun before it", s.Queue, s.Ready)
 	case s.Start < s.BlockStart:
 		return s.fault("start_ns %d is before its block began at %d", s.Start, s.BlockStart)
 	case s.BlockEnd < s.End():
