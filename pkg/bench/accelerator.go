@@ -125,8 +125,9 @@ func (a *accelerator) epoch(ctx context.Context, epoch int) error {
 			Step: s, Start: a.since(start), Load: int64(loaded.Sub(start)), Compute: int64(computed.Sub(loaded)),
 			Prescribed: int64(prescribed), Proc: int64(computed.Sub(start)), Barrier: int64(end.Sub(computed)),
 			Open: int64(batch.Open), Read: int64(batch.Read), Decode: int64(batch.Decode),
-			Samples: int64(len(batch.Samples)), Bytes: asked,
+			Samples: int64(len(batch.Samples)), Bytes: asked, Preprocess: int64(batch.Preprocess),
 		}
+		a.waited(&a.last, batch)
 		a.held = true
 		start = end
 		if pt, due := a.saveAfterStep(epoch, s); due || s == steps {
@@ -154,6 +155,15 @@ func (a *accelerator) epoch(ctx context.Context, epoch int) error {
 		return a.deviceSince(a.rec, epoch)
 	}
 	return nil
+}
+
+// waited fills in what the wait for a batch consisted of, as far as it is known: the part of it in which nobody had begun the batch, or
+// how long the batch was ready before it.
+func (a *accelerator) waited(s *stats.Step, b *loader.Batch) {
+	if b.Begun > 0 {
+		s.Queue = max(0, min(int64(b.Begun)-s.Start, s.Load))
+		s.Ready = max(0, s.Start-int64(b.Ready))
+	}
 }
 
 // account keeps the books of a batch: transcript, counters, the row of the step before, progress. It runs in the time of the

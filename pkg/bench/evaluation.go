@@ -186,7 +186,8 @@ func (a *accelerator) evaluate(ctx context.Context, epoch int) error {
 		prescribed := a.p.eval.compute.at(epoch, a.rank, s-1)
 		row := stats.Step{Step: s, Start: a.since(start), Load: int64(loaded.Sub(start)), Prescribed: int64(prescribed),
 			Open: int64(batch.Open), Read: int64(batch.Read), Decode: int64(batch.Decode),
-			Samples: int64(len(batch.Samples)), Bytes: a.enter(v.chains[a.rank], epoch, s, batch)}
+			Samples: int64(len(batch.Samples)), Preprocess: int64(batch.Preprocess), Bytes: a.enter(v.chains[a.rank], epoch, s, batch)}
+		a.waited(&row, batch)
 		if err := a.sleep(ctx, loaded.Add(prescribed)); err != nil {
 			return err
 		}

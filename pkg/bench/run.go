@@ -253,6 +253,10 @@ func enoughDescriptors(p *Plan) error {
 // hangs can then touch nothing that the result is made from.
 func (r *run) all(ctx context.Context) error {
 	r.base = time.Now()
+	r.src.Base = r.base
+	if r.evaluating != nil {
+		r.evaluating.src.Base = r.base
+	}
 	err := r.group.Run(ctx, r.accelerator)
 	idle := make(chan struct{})
 	go func() {

@@ -150,7 +150,13 @@ func (l *DALI) join(s *shared, b int64) error {
 		sum.open += s.parts[i].open
 		sum.read += s.parts[i].read
 		sum.decode += s.parts[i].decode
+		sum.preprocess += s.parts[i].preprocess
+		if begun := s.parts[i].begun; begun > 0 && (sum.begun == 0 || begun < sum.begun) { // a thread without samples began nothing
+			sum.begun = begun
+		}
+		sum.ready = max(sum.ready, s.parts[i].ready)
 	}
-	s.batch.Open, s.batch.Read, s.batch.Decode = sum.open, sum.read, sum.decode
+	s.batch.Open, s.batch.Read, s.batch.Decode, s.batch.Preprocess = sum.open, sum.read, sum.decode, sum.preprocess
+	s.batch.Begun, s.batch.Ready = sum.begun, sum.ready
 	return nil
 }

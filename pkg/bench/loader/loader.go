@@ -29,8 +29,12 @@ type Batch struct {
 	// Samples are in the order of the sampler.
 	Samples []Sample
 	// Open, Read and Decode are the time that the worker spent in opening and closing files, in reading them, and in everything
-	// else that the format does; each summed over the batch. Preprocessing and waiting for a buffer are in none of them.
-	Open, Read, Decode time.Duration
+	// else that the format does; Preprocess is what it slept for preprocessing; each summed over the batch. Waiting for a buffer is in none
+	// of them.
+	Open, Read, Decode, Preprocess time.Duration
+	// Begun is when the first worker began to make the batch, and Ready when all of it was there, both since Source.Base; 0 where nobody
+	// makes batches or there is no Base. A batch of a stream is begun when the buffer of samples begins to be emptied for it.
+	Begun, Ready time.Duration
 	// Ahead are bytes that were asked of the store while the batch was made and belong to none of its samples alone, because the
 	// loader reads files as streams.
 	Ahead int64

@@ -59,6 +59,8 @@ type Source struct {
 	Whole bool
 	// Idle: samples are handed out and no file is opened, as DLIO's synthetic reader does.
 	Idle bool
+	// Base is the moment that Begun and Ready of batches count from. It is set before the first epoch begins.
+	Base time.Time
 
 	rechecked atomic.Int64
 }
@@ -123,6 +125,14 @@ func (s *Source) check(f store.File, name string, file int64, companion int) (in
 			"verify the data set (benchpin data verify)", name, want, info.Size)
 	}
 	return info.Size, nil
+}
+
+// since is the offset of t from Base, 0 where there is none. It is at least 1 where there is, so that 0 means nothing else.
+func (s *Source) since(t time.Time) time.Duration {
+	if s.Base.IsZero() {
+		return 0
+	}
+	return max(1, t.Sub(s.Base))
 }
 
 // openFile opens file i of the data set, or one of its companions, and checks that it is the right one.

@@ -230,6 +230,7 @@ func (b *shuffleBuffer) dispatch() {
 // fill makes a batch of the samples that leave the buffer next and are the rank's own.
 func (b *shuffleBuffer) fill(to *Batch) error {
 	to.Open, to.Read, to.Decode, to.Ahead = 0, 0, 0, 0
+	to.Begun = b.l.c.Source.since(time.Now())
 	stride := b.l.order.Stride()
 	own := int64(b.l.c.Rank) % stride
 	for i := 0; i < len(to.Samples); {
@@ -250,6 +251,7 @@ func (b *shuffleBuffer) fill(to *Batch) error {
 		}
 		b.left++
 	}
+	to.Ready = b.l.c.Source.since(time.Now())
 	return nil
 }
 

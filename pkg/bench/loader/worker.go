@@ -102,14 +102,14 @@ func (w *worker) companion(i int) (io.ReaderAt, int64, error) {
 	return s, s.size, nil
 }
 
-// work is a share of a batch: what a worker spent on it.
-type work struct{ open, read, decode time.Duration }
+// work is a share of a batch: what a worker spent on it, and when (Batch.Begun, Batch.Ready).
+type work struct{ open, read, decode, preprocess, begun, ready time.Duration }
 
 // fill reads the samples that stand at first, first+1, ... into b.
 func (w *worker) fill(b *Batch, order Order, epoch int, first int64) error {
 	var spent work
 	err := w.part(b.Samples, order, epoch, first, 0, 1, &spent)
-	b.Open, b.Read, b.Decode = spent.open, spent.read, spent.decode
+	b.Open, b.Read, b.Decode, b.Preprocess, b.Begun, b.Ready = spent.open, spent.read, spent.decode, spent.preprocess, spent.begun, spent.ready
 	return err
 }
 
@@ -124,6 +124,7 @@ func (w *worker) part(samples []Sample, order Order, epoch int, first int64, fro
 		return err
 	}
 	w.last = time.Now()
+	spent.begun = w.src.since(w.last)
 	if w.epoch != epoch {
 		// Each epoch has new readers, which keep nothing of the one before unless everything is kept.
 		w.epoch = epoch
@@ -154,9 +155,11 @@ func (w *worker) part(samples []Sample, order Order, epoch int, first int64, fro
 		if d := w.src.Preprocess(epoch, w.rank, pos); d > 0 {
 			// No buffer is held while nothing is read.
 			w.src.Buffers.Put(buf)
+			start := time.Now()
 			if err := sleep(w.ctx, d); err != nil {
 				return err
 			}
+			spent.preprocess += time.Since(start)
 			if buf, err = w.src.Buffers.Get(w.ctx); err != nil {
 				return err
 			}
@@ -164,7 +167,9 @@ func (w *worker) part(samples []Sample, order Order, epoch int, first int64, fro
 		}
 	}
 	w.src.Buffers.Put(buf)
-	spent.open += time.Since(w.last) // closing the last file
+	end := time.Now()
+	spent.open += end.Sub(w.last) // closing the last file
+	spent.ready = w.src.since(end)
 	return nil
 }
 
