@@ -22,8 +22,10 @@ var allowedImports = map[string][]string{
 	"pkg/cluster":  {},
 	"pkg/record":   {"schemas"},
 	"pkg/workload": {"schemas", "workloads"},
-	"pkg/manifest": {"pkg/store"},
+	"pkg/manifest": {"pkg/manifest/blake", "pkg/store"},
 	"pkg/format":   {"pkg/stream", "pkg/workload"},
+
+	"pkg/manifest/blake": {},
 
 	"pkg/attest/fault":               {},
 	"pkg/attest/internal/limits":     {},
@@ -35,7 +37,7 @@ var allowedImports = map[string][]string{
 
 	"pkg/environment": {"pkg/record"},
 	"pkg/report":      {"pkg/record", "pkg/workload"},
-	"pkg/datagen":     {"pkg/format", "pkg/manifest", "pkg/store", "pkg/stream", "pkg/workload"},
+	"pkg/datagen":     {"pkg/format", "pkg/manifest", "pkg/manifest/blake", "pkg/store", "pkg/stream", "pkg/workload"},
 
 	"pkg/bench/sampler":    {},
 	"pkg/bench/loader":     {"pkg/format", "pkg/store"},

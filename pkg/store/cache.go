@@ -96,6 +96,44 @@ func residency(fd int, off, n int64, vec []byte) ([]byte, error) {
 	}
 }
 
+// whollyResident reports whether every page of a file is in the page cache, as far as the kernel tells; else false.
+func (f *Folder) whollyResident(fd int, size int64) bool {
+	if size == 0 {
+		return true
+	}
+	page := int64(os.Getpagesize())
+	pages := uint64((size + page - 1) / page)
+	if !f.noCachestat.Load() {
+		var st unix.Cachestat_t
+		_, err := retry(func() (int, error) {
+			return 0, unix.Cachestat(uint(fd), &unix.CachestatRange{Len: uint64(size)}, &st, 0)
+		})
+		if err == nil {
+			return st.Cache >= pages
+		}
+		if err == unix.ENOSYS {
+			f.noCachestat.Store(true)
+		}
+	}
+	if !residencyShown(fd) {
+		return false
+	}
+	const step = 64 << 20 // bytes looked up at once: a file of which the beginning is not there is known soon
+	var vec []byte
+	for off := int64(0); off < size; off += step {
+		var err error
+		if vec, err = residency(fd, off, min(step, size-off), vec); err != nil {
+			return false
+		}
+		for _, v := range vec {
+			if v&1 == 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // residencyShown reports whether mincore tells the truth about this file. To anyone but the owner and those who may
 // write, Linux (since 5.2) says that every page is in memory.
 func residencyShown(fd int) bool {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -72,12 +73,16 @@ func TestUncachedLeavesCache(t *testing.T) {
 		name     string
 		noDirect bool
 		buf      []byte
+		resident bool
 	}{
-		{"direct, aligned", false, AlignedBuffer(1 << 20)},
-		{"direct, large", false, AlignedBuffer(3 << 20)},
-		{"direct, unaligned", false, AlignedBuffer(1 << 20)[5:77_777]},
-		{"fallback, aligned", true, AlignedBuffer(1 << 20)},
-		{"fallback, unaligned", true, AlignedBuffer(1 << 20)[5:77_777]},
+		{"direct, aligned", false, AlignedBuffer(1 << 20), false},
+		{"direct, large", false, AlignedBuffer(3 << 20), false},
+		{"direct, unaligned", false, AlignedBuffer(1 << 20)[5:77_777], false},
+		{"fallback, aligned", true, AlignedBuffer(1 << 20), false},
+		{"fallback, unaligned", true, AlignedBuffer(1 << 20)[5:77_777], false},
+		{"resident, direct", false, AlignedBuffer(1 << 20), true},
+		{"resident, direct, unaligned", false, AlignedBuffer(1 << 20)[5:77_777], true},
+		{"resident, fallback", true, AlignedBuffer(1 << 20), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, warm := range []bool{false, true} {
@@ -89,7 +94,7 @@ func TestUncachedLeavesCache(t *testing.T) {
 				if got := resident(t, plain, "f"); got != before {
 					t.Fatalf("before: %d bytes resident, expected %d", got, before)
 				}
-				f := mustFolder(t, root, FolderOptions{Uncached: true})
+				f := mustFolder(t, root, FolderOptions{Uncached: true, Resident: c.resident})
 				f.noDirect.Store(c.noDirect)
 				if !bytes.Equal(readAll(t, f, "f", c.buf), data) {
 					t.Fatal("uncached read differs")
@@ -102,6 +107,74 @@ func TestUncachedLeavesCache(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// deviceReads is what the kernel fetched from devices for this process.
+func deviceReads(t *testing.T) int64 {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/io")
+	if err != nil {
+		t.Skipf("the kernel does not count what a process reads: %v", err)
+	}
+	for line := range bytes.Lines(b) {
+		if n, ok := bytes.CutPrefix(line, []byte("read_bytes: ")); ok {
+			v, err := strconv.ParseInt(string(bytes.TrimSpace(n)), 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+	}
+	t.Skip("the kernel does not count what a process reads")
+	return 0
+}
+
+// TestResidentIsNotFetched reads a file that is in memory: with Resident nothing comes from the device, without it all does. A file
+// of which one page is missing is read from the device, and is no more in memory after than before.
+func TestResidentIsNotFetched(t *testing.T) {
+	const size = 3<<20 + 555
+	root := t.TempDir()
+	plain := mustFolder(t, root, FolderOptions{Sync: true})
+	data := random(size)
+	put(t, plain, "f", data)
+	if got := resident(t, plain, "f"); got != size {
+		t.Skipf("a file just written has %d of %d bytes resident: this file system does not use the page cache", got, size)
+	}
+	for _, noCachestat := range []bool{false, true} {
+		fetched := func(o FolderOptions) int64 {
+			f := mustFolder(t, root, o)
+			f.noCachestat.Store(noCachestat)
+			before := deviceReads(t)
+			if !bytes.Equal(readAll(t, f, "f", AlignedBuffer(1<<20)), data) {
+				t.Error("read differs")
+			}
+			return deviceReads(t) - before
+		}
+		if n := fetched(FolderOptions{Uncached: true}); n < size {
+			t.Skipf("direct reads fetched %d of %d bytes: what they fetch is not counted here", n, size)
+		}
+		if n := fetched(FolderOptions{Uncached: true, Resident: true}); n != 0 {
+			t.Errorf("expected nothing from the device, found %d bytes", n)
+		}
+		if n := resident(t, plain, "f"); n != size {
+			t.Errorf("%d of %d bytes are still in memory", n, size)
+		}
+	}
+	if err := plain.Evict("f"); err != nil {
+		t.Fatal(err)
+	}
+	warmPages(t, filepath.Join(root, "f"), 0, 2<<20)
+	before := resident(t, plain, "f")
+	if before == size {
+		t.Skip("more was read than asked for")
+	}
+	f := mustFolder(t, root, FolderOptions{Uncached: true, Resident: true})
+	if !bytes.Equal(readAll(t, f, "f", AlignedBuffer(1<<20)), data) {
+		t.Error("read differs")
+	}
+	if after := resident(t, plain, "f"); after != before {
+		t.Errorf("%d bytes in memory before, %d after", before, after)
 	}
 }
 

@@ -18,6 +18,10 @@ type FolderOptions struct {
 	// Uncached makes reads leave the page cache as it was: what was resident stays, what was not does not come in. Reads
 	// bypass the cache (O_DIRECT) where the file system can; elsewhere, what came in is dropped again.
 	Uncached bool
+	// Resident, beside Uncached, reads a file that is wholly in the page cache when it is opened from there, and every other one as
+	// Uncached says: what is in memory is not fetched from the device once more. Without it no read is served by the cache where the
+	// file system can read directly.
+	Resident bool
 	// Sync makes Commit wait until file and name are on the device.
 	Sync bool
 }
@@ -31,7 +35,9 @@ type Folder struct {
 	noOpenat2 atomic.Bool
 	// noDirect is set once the file system turned out to refuse direct reads.
 	noDirect atomic.Bool
-	bounce   sync.Pool
+	// noCachestat is set once the kernel turned out to be without that call (before Linux 6.5).
+	noCachestat atomic.Bool
+	bounce      sync.Pool
 
 	mu sync.Mutex
 	h  *handle // nil until the root was first needed and there

@@ -36,6 +36,7 @@ type folderFile struct {
 	name   string
 	fd     int
 	direct atomic.Bool // reads bypass the page cache and must be aligned
+	warm   bool        // wholly in the page cache when it was opened, and read from there
 	size   int64       // when it was opened; bounds windows and nothing else
 	opened Info
 	blind  bool // residency of this file is not shown to us
@@ -45,6 +46,9 @@ type folderFile struct {
 // Open opens the regular file of that name: see [Store].
 func (f *Folder) Open(name string) (File, error) {
 	defer runtime.KeepAlive(f)
+	if f.opts.Uncached && f.opts.Resident {
+		return f.openResident(name)
+	}
 	direct := f.opts.Uncached && !f.noDirect.Load()
 	flags := unix.O_RDONLY
 	if direct {
@@ -66,13 +70,66 @@ func (f *Folder) Open(name string) (File, error) {
 	}
 	ff := &folderFile{f: f, name: name, fd: fd, size: info.Size, opened: info}
 	if f.opts.Uncached {
-		ff.direct.Store(direct)
-		ff.blind = !residencyShown(fd)
-		// Reading ahead would bring in pages beyond those that a read can drop again.
-		_, _ = retry(func() (int, error) { return 0, unix.Fadvise(fd, 0, 0, unix.FADV_RANDOM) })
+		ff.leaveCache(direct)
 	}
 	return ff, nil
 }
+
+// leaveCache prepares a file for reads that leave the page cache as it is.
+func (r *folderFile) leaveCache(direct bool) {
+	r.direct.Store(direct)
+	r.blind = !residencyShown(r.fd)
+	// Reading ahead would bring in pages beyond those that a read can drop again.
+	_, _ = retry(func() (int, error) { return 0, unix.Fadvise(r.fd, 0, 0, unix.FADV_RANDOM) })
+}
+
+// openResident opens a file and decides, by what of it is in memory, how it is read: see FolderOptions.Resident.
+func (f *Folder) openResident(name string) (File, error) {
+	fd, err := f.openBeneath(name, unix.O_RDONLY)
+	if err != nil {
+		return nil, f.openError(name, err)
+	}
+	info, err := f.describe(fd, name)
+	if err != nil {
+		_ = unix.Close(fd)
+		return nil, err
+	}
+	ff := &folderFile{f: f, name: name, fd: fd, size: info.Size, opened: info}
+	if ff.warm = f.whollyResident(fd, info.Size); ff.warm {
+		return ff, nil
+	}
+	direct := !f.noDirect.Load()
+	if direct {
+		switch err := setDirect(fd, true); err {
+		case nil:
+		case unix.EINVAL:
+			f.noDirect.Store(true)
+			direct = false
+		default:
+			_ = unix.Close(fd)
+			return nil, f.wrap("open for direct reading", name, err)
+		}
+	}
+	ff.leaveCache(direct)
+	return ff, nil
+}
+
+// setDirect makes reads of a descriptor bypass the page cache, or no longer.
+func setDirect(fd int, on bool) error {
+	fl, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	if err != nil {
+		return err
+	}
+	fl &^= unix.O_DIRECT
+	if on {
+		fl |= unix.O_DIRECT
+	}
+	_, err = unix.FcntlInt(uintptr(fd), unix.F_SETFL, fl)
+	return err
+}
+
+// InCache reports whether this file is read from the page cache, so that reads of any size and place cost no more than a copy.
+func (r *folderFile) InCache() bool { return r.warm || !r.f.opts.Uncached }
 
 // openError names what stands in place of a file where the system's own error does not (a socket, a folder).
 func (f *Folder) openError(name string, err error) error {
@@ -114,7 +171,7 @@ func (r *folderFile) ReadAt(p []byte, off int64) (int, error) {
 	for n < len(p) {
 		var m int
 		var err error
-		if r.f.opts.Uncached {
+		if r.f.opts.Uncached && !r.warm {
 			m, err = r.readUncached(p[n:], off+int64(n))
 		} else {
 			m, err = r.pread(p[n:], off+int64(n))
@@ -144,11 +201,7 @@ func (r *folderFile) readUncached(p []byte, off int64) (int, error) {
 			return n, err
 		}
 		// Opening was allowed, reading was not: from here on this file is read through the cache.
-		fl, err := unix.FcntlInt(uintptr(r.fd), unix.F_GETFL, 0)
-		if err == nil {
-			_, err = unix.FcntlInt(uintptr(r.fd), unix.F_SETFL, fl&^unix.O_DIRECT)
-		}
-		if err != nil {
+		if err := setDirect(r.fd, false); err != nil {
 			return 0, err
 		}
 		r.direct.Store(false)
