@@ -55,6 +55,7 @@ Exit code 4 when any check failed. Without --key nothing is verified: a signatur
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "public key `file`; may be repeated, any of them is accepted")
 	cmd.Flags().BoolVar(&policy.AllowUnverified, "allow-unverified", false, "accept runs whose data set was not compared with its manifest")
 	cmd.Flags().BoolVar(&policy.RequireThresholds, "require-thresholds", false, "refuse results that do not meet their thresholds")
+	cmd.Flags().BoolVar(&policy.AllowUnavailable, "allow-unavailable", false, "accept that a check is not made which takes another build of benchpin")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
 }
@@ -85,7 +86,7 @@ func (a *app) printVerdict(archive string, v *attest.Verification) error {
 	checks := make([]report.Check, len(v.Checks))
 	for i, c := range v.Checks {
 		checks[i] = report.Check{Name: c.Name, Class: c.Class, Evidence: c.Evidence, Limits: c.Limits, OK: c.OK, Problem: c.Problem,
-			Unchecked: unchecked(c)}
+			Unchecked: unchecked(c), Waived: c.Waived}
 	}
 	return report.Verdict(a.stdout, verdictHeader(archive, v), checks, a.style()...)
 }
@@ -131,7 +132,7 @@ func verdictHeader(archive string, v *attest.Verification) report.VerdictHeader 
 // unchecked reports whether a check is not OK only because it could not be made.
 func unchecked(c attest.Check) bool {
 	for _, f := range c.Faults {
-		if f.Class != fault.Unchecked {
+		if f.Class != fault.Unchecked && f.Class != fault.Unavailable {
 			return false
 		}
 	}
@@ -143,12 +144,13 @@ func failedChecks(v *attest.Verification) error {
 	if v.OK() {
 		return nil
 	}
-	failed, notMade := 0, 0
+	failed, notMade, elsewhere := 0, 0, false
 	for _, c := range v.Checks {
 		switch {
 		case c.OK:
 		case unchecked(c):
 			notMade++
+			elsewhere = elsewhere || c.Faults[0].Class == fault.Unavailable
 		default:
 			failed++
 		}
@@ -156,6 +158,9 @@ func failedChecks(v *attest.Verification) error {
 	text := fmt.Sprintf("%d of %d checks failed", failed, len(v.Checks))
 	if notMade > 0 {
 		text += fmt.Sprintf(", %d could not be made", notMade)
+	}
+	if elsewhere {
+		text += "; verify with a build that can make it, or accept that it was not made with --allow-unavailable"
 	}
 	return &codedError{exitVerify, fmt.Errorf("%w: %s", attest.ErrVerification, text)}
 }

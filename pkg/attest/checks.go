@@ -30,6 +30,19 @@ type Check struct {
 	Problem string `json:"problem,omitempty"`
 	// Faults are the same, for programs.
 	Faults []*fault.Fault `json:"faults,omitempty"`
+	// Waived is true for a check that is not OK, because this build cannot make it, where the policy accepts that
+	// (Policy.AllowUnavailable).
+	Waived bool `json:"waived,omitempty"`
+}
+
+// unavailable reports whether the check is not OK only because another build must make it.
+func (c *Check) unavailable() bool {
+	for _, f := range c.Faults {
+		if f.Class != fault.Unavailable {
+			return false
+		}
+	}
+	return !c.OK && len(c.Faults) > 0
 }
 
 // NewCheck returns a check that passed when there are no faults.
@@ -64,23 +77,33 @@ type Verification struct {
 // Add appends a check that the caller made of the same content.
 func (v *Verification) Add(c Check) { v.Checks = append(v.Checks, c) }
 
-// OK reports whether there are checks and all passed.
+// Waive applies the policy to checks that this build cannot make. Whoever appends checks calls it after them.
+func (v *Verification) Waive(p Policy) {
+	for i := range v.Checks {
+		v.Checks[i].Waived = p.AllowUnavailable && v.Checks[i].unavailable()
+	}
+}
+
+// OK reports whether there are checks and all passed, but for those that the policy waives.
 func (v *Verification) OK() bool {
 	for _, c := range v.Checks {
-		if !c.OK {
+		if !c.OK && !c.Waived {
 			return false
 		}
 	}
 	return len(v.Checks) > 0
 }
 
-// Err returns nil when all checks passed, else an error that wraps ErrVerification and every fault.
+// Err returns nil when all checks passed or are waived, else an error that wraps ErrVerification and every fault.
 func (v *Verification) Err() error {
 	if v.OK() {
 		return nil
 	}
 	all := []error{ErrVerification}
 	for _, c := range v.Checks {
+		if c.Waived {
+			continue
+		}
 		for _, f := range c.Faults {
 			all = append(all, fmt.Errorf("%s: %w", c.Name, f))
 		}
@@ -116,4 +139,6 @@ type Policy struct {
 	AllowUnverified bool
 	// RequireThresholds refuses results that do not meet their thresholds, or whose thresholds could not be judged.
 	RequireThresholds bool
+	// AllowUnavailable accepts that a check was not made which takes another build of this program: the verdict names it.
+	AllowUnavailable bool
 }

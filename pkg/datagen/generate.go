@@ -58,6 +58,9 @@ func Generate(ctx context.Context, st Store, r Recipe, o Options) (h manifest.He
 	if r.family == nil {
 		return manifest.Header{}, errors.New("generate: the recipe is empty; take one from FromWorkload or ParseRecipe")
 	}
+	if err := r.Available(); err != nil {
+		return manifest.Header{}, err
+	}
 	if err := checkManifestPath(st, o.Manifest); err != nil {
 		return manifest.Header{}, err
 	}

@@ -117,8 +117,11 @@ func saturated(a, b int64) int64 {
 }
 
 // Digest computes the BLAKE3 digest and the size of entry i from the recipe alone, without any storage: what an auditor compares with
-// the entry of a manifest. It takes the time to produce and hash the file on one core, and returns ctx's cause when it is cancelled.
+// the entry of a manifest. A build that cannot make such files refuses (Available). It takes the time to produce and hash the file on one core, and returns ctx's cause when it is cancelled.
 func (r Recipe) Digest(ctx context.Context, i int) ([32]byte, int64, error) {
+	if err := r.Available(); err != nil {
+		return [32]byte{}, 0, err
+	}
 	w := (&generator{r: r}).newWorker()
 	return w.produce(ctx, r.Entry(i), io.Discard)
 }

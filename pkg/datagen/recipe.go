@@ -230,6 +230,15 @@ func (r Recipe) TrainFiles() int { return r.doc.Train.Files }
 // SamplesPerFile returns the number of samples in each file.
 func (r Recipe) SamplesPerFile() int { return r.doc.SamplesPerFile }
 
+// Available returns nil where this build can make and read the files, else an error that names what it lacks
+// (*format.UnavailableError). Names, counts and bounds of sizes are known either way.
+func (r Recipe) Available() error {
+	if err := format.Available(r.format); err != nil {
+		return fmt.Errorf("recipe: %w", err)
+	}
+	return nil
+}
+
 // Format returns the container of the samples.
 func (r Recipe) Format() format.Format { return r.format }
 

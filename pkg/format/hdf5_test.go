@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -302,8 +303,19 @@ func TestHDF5Options(t *testing.T) {
 	}
 	for _, s := range []Spec{{Compression: "gzip"}, {Chunk: []int{1, 2}}, {MaxShape: []int{4}}} {
 		s.Name = "hdf5"
-		if f, err := New(s); (err == nil) != h5Library || err != nil && !strings.Contains(err.Error(), "go build -tags hdf5") {
+		f, err := New(s)
+		if err != nil {
+			t.Errorf("%+v: %v", s, err)
+			continue
+		}
+		err = Available(f)
+		if (err == nil) != h5Library || err != nil && !strings.Contains(err.Error(), "go build -tags hdf5") {
 			t.Errorf("%+v: %v, %v", s, f, err)
+		}
+		if l := (Layout{Dims: []int{4}, Samples: 2, DType: dtype(t, "uint8")}); !h5Library {
+			if werr := f.Write(io.Discard, l, l.DType.Seeded(stream.New("test", 1, 1), 0), nil); werr == nil || werr.Error() != err.Error() {
+				t.Errorf("%+v: written: %v", s, werr)
+			}
 		}
 	}
 	if _, err := h5(t, 3).Size(Layout{Dims: []int{4, 6}, Samples: 1, DType: dtype(t, "uint8")}); err == nil ||

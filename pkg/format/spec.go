@@ -109,6 +109,33 @@ type SampleReader interface {
 	Forget()
 }
 
+// Limited is a Format that this build may know, so that runs on its files are planned and records of them checked, without being able to
+// write or read one.
+type Limited interface {
+	// Available returns nil, or a *UnavailableError.
+	Available() error
+}
+
+// Available returns nil where this build can write and read files of f, else a *UnavailableError.
+func Available(f Format) error {
+	if l, ok := f.(Limited); ok {
+		return l.Available()
+	}
+	return nil
+}
+
+// UnavailableError says that files are written and read by another build of this program only.
+type UnavailableError struct {
+	Format string
+	Keys   []string // workload keys that ask for such files
+	Needs  string   // what this build lacks, and how one is made that has it
+}
+
+// Error names the keys and what to do.
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("format %s with %s: %s", e.Format, strings.Join(e.Keys, ", "), e.Needs)
+}
+
 // containers lists every container once, with what makes it from a Spec. A constructor refuses options that it does not have.
 func containers() []container {
 	return []container{

@@ -37,6 +37,9 @@ func Generate(ctx context.Context, o GenerateOptions) (manifest.Header, error) {
 	if err != nil {
 		return manifest.Header{}, err
 	}
+	if err := available(recipe); err != nil {
+		return manifest.Header{}, err
+	}
 	if err := apart(o.Data, place{o.Manifest, "--manifest"}); err != nil {
 		return manifest.Header{}, err
 	}
@@ -57,6 +60,14 @@ func Generate(ctx context.Context, o GenerateOptions) (manifest.Header, error) {
 	took := time.Since(start).Seconds()
 	o.stage("pinned   %s, %s, root %s (%.1f s, %s/s)", counted(h.Count, "file"), gigabytes(h.Bytes), h.Root, took, gigabytes(int64(float64(h.Bytes)/took)))
 	return h, nil
+}
+
+// available refuses, before anything is made, data sets whose files this build can neither write nor read.
+func available(r datagen.Recipe) error {
+	if err := r.Available(); err != nil {
+		return unfit(err)
+	}
+	return nil
 }
 
 // localData refuses workloads whose data belongs into an object store: a folder that is named like a bucket would not be it.

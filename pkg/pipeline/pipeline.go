@@ -10,6 +10,7 @@ import (
 
 	"github.com/benchpin/benchpin/pkg/attest"
 	"github.com/benchpin/benchpin/pkg/bench"
+	"github.com/benchpin/benchpin/pkg/datagen"
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/store"
 	"github.com/benchpin/benchpin/pkg/workload"
@@ -84,6 +85,16 @@ func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 		return out, err
 	}
 	only := bench.CheckpointOnly(o.Workload.Workload)
+	if !only {
+		// What this build cannot make is refused before there is a folder.
+		recipe, err := datagen.FromWorkload(o.Workload.Workload)
+		if err == nil {
+			err = available(recipe)
+		}
+		if err != nil {
+			return out, err
+		}
+	}
 	if only {
 		o.stage("plan     %s, %s of %s to write, %d to read; no data set", counted(plan.Accelerators, "accelerator"), counted(plan.Checkpoints, "checkpoint"),
 			gigabytes(int64(plan.CheckpointBytes)), plan.CheckpointReads)

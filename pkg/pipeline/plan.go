@@ -28,8 +28,11 @@ func plan(ctx context.Context, w *workload.Workload, manifestPath string) (*benc
 			return nil, err
 		}
 		plan, err := bench.NewPlan(w, files)
-		if err == nil && !files.exact() {
+		if err == nil && !files.exact() && files.recipe.Available() == nil {
 			plan.Notes = append(plan.Notes, "bytes are estimated: how large a file becomes follows from its content, and is known when it is there")
+		}
+		if missing := files.recipe.Available(); err == nil && missing != nil {
+			plan.Notes = append(plan.Notes, "bytes are the most that there can be, and nothing can be generated or read: "+missing.Error())
 		}
 		return plan, err
 	}

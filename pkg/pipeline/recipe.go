@@ -3,11 +3,13 @@ package pipeline
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/benchpin/benchpin/pkg/attest"
 	"github.com/benchpin/benchpin/pkg/attest/fault"
 	"github.com/benchpin/benchpin/pkg/datagen"
+	"github.com/benchpin/benchpin/pkg/format"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/stream"
 )
@@ -25,7 +27,8 @@ const (
 )
 
 // recipeAgain generates files of the data set again, in memory, and compares their digests with the manifest. Which ones follows from
-// the root, so that whoever made the manifest could not choose the root first. It returns how many of how many.
+// the root, so that whoever made the manifest could not choose the root first. It returns how many of how many. Files that this build
+// cannot make are none of them, which is a fault of class fault.Unavailable: a check that was not made is none that passed.
 func recipeAgain(ctx context.Context, v *attest.Verification, files *pinnedFiles) (n, total int, found []*fault.Fault) {
 	if total = len(files.byEntry); total == 0 && v.Manifest.Header().Recipe == nil {
 		return 0, 0, nil // a run without a data set
@@ -53,6 +56,9 @@ func recipeAgain(ctx context.Context, v *attest.Verification, files *pinnedFiles
 	}
 	for path, i := range chosen {
 		sum, size, err := recipe.Digest(ctx, i)
+		if lacking := (*format.UnavailableError)(nil); errors.As(err, &lacking) {
+			return 0, total, []*fault.Fault{fault.New(fault.Unavailable, "recipe", "no file was generated again, because "+lacking.Error()).In(attest.TitleManifest)}
+		}
 		if err != nil {
 			return n, total, append(found, bad(err.Error())...)
 		}

@@ -27,6 +27,7 @@ func Verify(ctx context.Context, dir string, keys []attest.PublicKey, p attest.P
 	if err := recompute(ctx, v); err != nil {
 		return nil, errors.Join(err, v.Close())
 	}
+	v.Waive(p)
 	return v, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -297,6 +298,8 @@ func checks() []Check {
 	}
 }
 
+func with(checks []Check, c Check) []Check { return append(slices.Clone(checks), c) }
+
 func TestVerdict(t *testing.T) {
 	h := VerdictHeader{
 		Archive: "demo/archive", Run: "20261130T141500Z-3f9c2a", Workload: "quickstart", Status: "complete",
@@ -325,6 +328,11 @@ func TestVerdict(t *testing.T) {
 		{nil, "VERDICT: FAILED: nothing was checked\n"},
 		{checks(), "VERDICT: VERIFIED: all 3 checks passed\n"},
 		{bad, "VERDICT: FAILED: 1 of 3 checks: transcript\n"},
+		{with(bad, Check{Name: "recipe", Unchecked: true}), "VERDICT: FAILED: 1 of 4 checks: transcript; 1 could not be made: recipe\n"},
+		{with(checks(), Check{Name: "recipe", Unchecked: true}), "VERDICT: FAILED: 1 of 4 checks could not be made: recipe\n"},
+		{with(checks(), Check{Name: "recipe", Unchecked: true, Waived: true}),
+			"VERDICT: VERIFIED: 3 of 4 checks passed; not made, and accepted so: recipe\n"},
+		{with(bad, Check{Name: "recipe", Unchecked: true, Waived: true}), "VERDICT: FAILED: 1 of 4 checks: transcript\n"},
 	} {
 		b.Reset()
 		if err := Verdict(&b, VerdictHeader{}, c.checks); err != nil {

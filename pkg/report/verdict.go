@@ -14,6 +14,8 @@ type Check struct {
 	OK    bool
 	// Unchecked is true for a check that is not OK because it could not be made: what it needs had been refused.
 	Unchecked bool
+	// Waived is true for one that could not be made, where that is accepted.
+	Waived bool
 	// Evidence says what was compared with what, Limits what the check does not show, Problem what is wrong.
 	Evidence, Limits, Problem string
 }
@@ -33,7 +35,7 @@ type VerdictHeader struct {
 
 // Verdict prints a verdict: what was judged, each check with its class, its evidence and what it does not show, and a last line that
 // begins with "VERDICT: ". It is "VERIFIED" when there is at least one check and all are OK, else "FAILED" with the names of those
-// that are not. An error is one of w.
+// that are not. Checks that could not be made and are waived do not change that, and are named. An error is one of w.
 func Verdict(w io.Writer, h VerdictHeader, checks []Check, options ...Option) error {
 	p := newPage(options)
 	p.title("benchpin verdict")
@@ -53,11 +55,14 @@ func Verdict(w io.Writer, h VerdictHeader, checks []Check, options ...Option) er
 		p.row("", label, clean(key))
 	}
 	p.title("Checks")
-	var failed, unchecked []string
+	var failed, unchecked, waived []string
 	for _, c := range checks {
 		mark := p.paint(green, "OK         ")
 		switch {
 		case c.OK:
+		case c.Waived:
+			mark = p.paint(red, "NOT CHECKED")
+			waived = append(waived, clean(c.Name))
 		case c.Unchecked:
 			mark = p.paint(red, "NOT CHECKED")
 			unchecked = append(unchecked, clean(c.Name))
@@ -86,11 +91,20 @@ func Verdict(w io.Writer, h VerdictHeader, checks []Check, options ...Option) er
 		p.line("%s", p.paint(red, "VERDICT: FAILED: nothing was checked"))
 	case len(failed)+len(unchecked) > 0:
 		verdict := fmt.Sprintf("VERDICT: FAILED: %d of %d checks: %s", len(failed), len(checks), strings.Join(failed, ", "))
-		if len(unchecked) > 0 {
+		switch {
+		case len(failed) == 0:
+			verdict = fmt.Sprintf("VERDICT: FAILED: %d of %d checks could not be made: %s", len(unchecked), len(checks), strings.Join(unchecked, ", "))
+		case len(unchecked) > 0:
 			verdict += fmt.Sprintf("; %d could not be made: %s", len(unchecked), strings.Join(unchecked, ", "))
 		}
 		for _, line := range wrap(verdict, width) {
 			p.line("%s", p.paint(red, line))
+		}
+	case len(waived) > 0:
+		verdict := fmt.Sprintf("VERDICT: VERIFIED: %d of %d checks passed; not made, and accepted so: %s", len(checks)-len(waived), len(checks),
+			strings.Join(waived, ", "))
+		for _, line := range wrap(verdict, width) {
+			p.line("%s", p.paint(green, line))
 		}
 	default:
 		p.line("%s", p.paint(green, fmt.Sprintf("VERDICT: VERIFIED: all %d checks passed", len(checks))))

@@ -107,6 +107,8 @@ const (
 	Policy Class = "policy"
 	// Unchecked: a check could not be made, because what it needs was refused.
 	Unchecked Class = "unchecked"
+	// Unavailable: a check could not be made, because it takes another build of this program. Nothing was found wrong.
+	Unavailable Class = "unavailable"
 )
 
 // Fault is one thing found wrong.
