@@ -16,6 +16,9 @@ type parquetMemory struct {
 	size   int64 // of that file, -1 if none is kept
 	groups [parquetGroups]parquetGroup
 	clock  uint64
+	// slot is the group of the last sample; kept is true if it was there before.
+	slot int
+	kept bool
 }
 
 // parquetGroup is a row group that was read.
@@ -34,15 +37,16 @@ func (m *parquetMemory) Forget() { m.size, m.groups = -1, [parquetGroups]parquet
 
 func (m *parquetMemory) ReadSampleOf(file int64, f io.ReaderAt, size int64, k int, buf []byte) (Sample, error) {
 	m.clock++
-	row, oldest := int64(k), &m.groups[0]
+	row, oldest, slot := int64(k), &m.groups[0], 0
 	for i := range m.groups {
 		g := &m.groups[i]
 		if g.used > 0 && g.file == file && row >= g.first && row-g.first < g.rows {
 			g.used = m.clock
+			m.slot, m.kept = i, true
 			return Sample{Logical: g.logical}, nil
 		}
 		if g.used < oldest.used {
-			oldest = g
+			oldest, slot = g, i
 		}
 	}
 	r := &m.r
@@ -71,5 +75,11 @@ func (m *parquetMemory) ReadSampleOf(file int64, f io.ReaderAt, size int64, k in
 		return Sample{}, err
 	}
 	*oldest = parquetGroup{file: file, first: first, rows: r.groupRows, logical: logical, used: m.clock}
+	m.slot, m.kept = slot, false
 	return Sample{Logical: logical, Asked: r.asked}, nil
+}
+
+// Recalled tells of the last sample: see Recalling.
+func (m *parquetMemory) Recalled() (slot int, kept bool, footer int64) {
+	return m.slot, m.kept, m.r.footerAt
 }

@@ -136,6 +136,14 @@ func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("format %s with %s: %s", e.Format, strings.Join(e.Keys, ", "), e.Needs)
 }
 
+// Recalling is a SampleReader that says where it keeps what it read of a file.
+type Recalling interface {
+	// Recalled tells of the last ReadSampleOf, which succeeded: the sample's group stands in place slot, below GroupCost.Kept, of those that
+	// are kept, and was there before if kept is true. What was asked of the file from offset footer on is no part of the group: it is
+	// what the reader asks when it comes from another file.
+	Recalled() (slot int, kept bool, footer int64)
+}
+
 // containers lists every container once, with what makes it from a Spec. A constructor refuses options that it does not have.
 func containers() []container {
 	return []container{

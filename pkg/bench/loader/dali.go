@@ -90,7 +90,7 @@ func (l *DALI) send() {
 	}
 	s := &l.slots[l.sent%int64(len(l.slots))]
 	if s.batch.Samples == nil {
-		s.batch.Samples = make([]Sample, l.c.BatchSize)
+		s.batch = l.c.Source.newBatch(l.c.BatchSize, l.c.Threads)
 	}
 	s.left.Store(int64(len(l.queue)))
 	for _, q := range l.queue {
@@ -132,7 +132,7 @@ func (l *DALI) work(w *worker, thread int, queue <-chan int64) {
 			s := &l.slots[b%int64(len(l.slots))]
 			first, threads := b*int64(l.c.BatchSize), int64(len(l.queue))
 			from := (int64(thread) - first%threads + threads) % threads
-			s.errs[thread] = w.part(s.batch.Samples, l.order, l.epoch, first, int(from), len(l.queue), &s.parts[thread])
+			s.errs[thread] = w.part(&s.batch, thread, l.order, l.epoch, first, int(from), len(l.queue), &s.parts[thread])
 			if s.left.Add(-1) == 0 {
 				s.ready <- l.join(s, b)
 			}

@@ -1,7 +1,7 @@
 // Package loader is the room of the data loaders: it reads the samples of one accelerator ahead of the training loop in
 // the way a framework's data loader does, one file for each loader emulated, and hands over whole batches in order.
-// It never decides which sample comes next (that is the sampler's), never sleeps for compute, and keeps no bytes of what it
-// read: a batch is an account of samples, because that is all a simulated accelerator needs.
+// It never decides which sample comes next (that is the sampler's) and never sleeps for compute. A batch is an account of samples,
+// because that is all a simulated accelerator needs: what was read is kept only where it is to be hashed (Source.Capture).
 package loader
 
 import (
@@ -38,6 +38,20 @@ type Batch struct {
 	// Ahead are bytes that were asked of the store while the batch was made and belong to none of its samples alone, because the
 	// loader reads files as streams.
 	Ahead int64
+	// Reads are what the samples were read as, one for each, and Holds what was kept for that while the batch was made, some of it maybe
+	// for samples of later batches. Both are nil without Source.Capture. Whoever hashes them may take the holds, and the list of reads in
+	// exchange for another one of its length.
+	Reads []Read
+	Holds []*Hold
+}
+
+// newBatch makes a batch of so many samples for so many goroutines that share it.
+func (s *Source) newBatch(samples, threads int) Batch {
+	b := Batch{Samples: make([]Sample, samples)}
+	if s.Capture != nil {
+		b.Reads, b.Holds = make([]Read, samples), make([]*Hold, threads)
+	}
+	return b
 }
 
 // Asked is the number of bytes that were asked of the store for the batch.

@@ -163,7 +163,7 @@ func (l *PyTorch) work(w *worker, queue <-chan int64) {
 // of an epoch, and the delivery of its last.
 func (l *PyTorch) fill(w *worker, s *slot, b int64) error {
 	if s.batch.Samples == nil {
-		s.batch.Samples = make([]Sample, l.c.BatchSize)
+		s.batch = l.c.Source.newBatch(l.c.BatchSize, 1)
 	}
 	if err := w.fill(&s.batch, l.order, l.epoch, b*int64(l.c.BatchSize)); err != nil {
 		return fmt.Errorf("accelerator %d, epoch %d, batch %d: %w", l.c.Rank, l.epoch, b+1, err)

@@ -61,6 +61,8 @@ type Source struct {
 	Idle bool
 	// Base is the moment that Begun and Ready of batches count from. It is set before the first epoch begins.
 	Base time.Time
+	// Capture keeps what is read until it is hashed. Nil: nothing is kept.
+	Capture *Capturing
 
 	rechecked atomic.Int64
 }

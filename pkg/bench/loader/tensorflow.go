@@ -187,7 +187,7 @@ func (l *TensorFlow) work(w *worker, queue <-chan int64) {
 			runtime.Gosched() // let accelerators go to sleep first: see PyTorch
 			s := &l.slots[b%int64(len(l.slots))]
 			if s.batch.Samples == nil {
-				s.batch.Samples = make([]Sample, l.c.BatchSize)
+				s.batch = l.c.Source.newBatch(l.c.BatchSize, 1)
 			}
 			err := w.fill(&s.batch, l.order, l.epoch, b*int64(l.c.BatchSize))
 			if err != nil {

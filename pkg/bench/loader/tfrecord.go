@@ -85,6 +85,8 @@ func TransferSize(size int64) int64 {
 // read is a sample on its way from a lane to the buffer.
 type read struct {
 	sample Sample
+	as     Read  // what the sample was read as
+	hold   *Hold // what was kept on the way; nil without Source.Capture
 	spent  work
 	ready  chan error
 }
@@ -102,7 +104,7 @@ func NewTFRecord(ctx context.Context, c TFRecordConfig) (*TFRecord, error) {
 	l.slots = make([]slot, ready+1)
 	for i := range l.slots {
 		l.slots[i].ready = make(chan error, 1)
-		l.slots[i].batch.Samples = make([]Sample, c.BatchSize)
+		l.slots[i].batch = c.Source.newBatch(c.BatchSize, 0)
 	}
 	for range ready {
 		l.room <- struct{}{}
@@ -201,7 +203,8 @@ type shuffleBuffer struct {
 	ctx    context.Context
 	draws  Places
 	places []Sample
-	hole   int64 // the place of the sample that left last; -1 before
+	reads  []Read // of the places; empty without Source.Capture
+	hole   int64  // the place of the sample that left last; -1 before
 	// Of this epoch's reads: sent to lanes, taken in, needed at most; left is the number of samples that left the buffer.
 	sent, got, need, left int64
 }
@@ -210,7 +213,7 @@ type shuffleBuffer struct {
 func (b *shuffleBuffer) start() {
 	l := b.l
 	b.draws = l.c.Places(l.order)
-	b.places, b.hole = b.places[:0], -1
+	b.places, b.reads, b.hole = b.places[:0], b.reads[:0], -1
 	b.sent, b.got, b.left = 0, 0, 0
 	last := (l.c.Steps*int64(l.c.BatchSize)-1)*l.order.Stride() + int64(l.c.Rank)%l.order.Stride()
 	b.need = min(l.order.Reads(), last+b.draws.Buffer())
@@ -231,6 +234,7 @@ func (b *shuffleBuffer) dispatch() {
 func (b *shuffleBuffer) fill(to *Batch) error {
 	to.Open, to.Read, to.Decode, to.Ahead = 0, 0, 0, 0
 	to.Begun = b.l.c.Source.since(time.Now())
+	to.Holds = to.Holds[:0]
 	stride := b.l.order.Stride()
 	own := int64(b.l.c.Rank) % stride
 	for i := 0; i < len(to.Samples); {
@@ -243,10 +247,17 @@ func (b *shuffleBuffer) fill(to *Batch) error {
 			last := len(b.places) - 1
 			b.places[b.hole] = b.places[last]
 			b.places = b.places[:last]
+			if to.Reads != nil {
+				b.reads[b.hole] = b.reads[last]
+				b.reads = b.reads[:last]
+			}
 		}
 		b.hole = b.draws.Place()
 		if b.left%stride == own {
 			to.Samples[i] = b.places[b.hole]
+			if to.Reads != nil {
+				to.Reads[i] = b.reads[b.hole]
+			}
 			i++
 		}
 		b.left++
@@ -267,6 +278,14 @@ func (b *shuffleBuffer) take(to *Batch) error {
 	to.Ahead += r.sample.Asked
 	s := r.sample
 	s.Asked = 0 // counted where it was asked for, in the batch that waited for it
+	if to.Reads != nil {
+		to.Holds = append(to.Holds, r.hold)
+		if b.hole >= 0 {
+			b.reads[b.hole] = r.as
+		} else {
+			b.reads = append(b.reads, r.as)
+		}
+	}
 	if b.hole >= 0 {
 		b.places[b.hole], b.hole = s, -1
 	} else {
@@ -299,7 +318,8 @@ type lane struct {
 	w      *worker // its file, the clock, and the end of the run
 	buf    []byte
 	stream format.SampleStream
-	done   int64 // samples of the current file that were read
+	chain  *[32]byte // over what the stream asked for
+	done   int64     // samples of the current file that were read
 }
 
 func (a *lane) work(queue <-chan int64) {
@@ -338,11 +358,18 @@ func (a *lane) read(r *read, i int64) error {
 			return err
 		}
 		a.stream, a.done = a.l.c.Format.Stream(w, w.cur.size, a.buf), 0
+		if w.src.Capture != nil {
+			a.chain = new([32]byte)
+		}
 	}
 	w.opened, w.read, w.begun = time.Now(), 0, false
 	s.Asked = 0
+	if w.src.Capture != nil {
+		r.hold = w.keep()
+		defer w.sealed()
+	}
 	for a.done <= s.Position {
-		got, err := a.stream.Next()
+		got, err := a.next()
 		if err == io.EOF {
 			err = fmt.Errorf("expected %d samples in the file, found %d", a.l.c.Samples, a.done)
 		}
@@ -355,6 +382,7 @@ func (a *lane) read(r *read, i int64) error {
 		s.Asked += got.Asked
 		a.done++
 	}
+	r.as = w.was
 	done := time.Now()
 	r.spent.open, r.spent.read = w.opened.Sub(begun), w.read
 	r.spent.decode = done.Sub(w.opened) - w.read
@@ -364,6 +392,19 @@ func (a *lane) read(r *read, i int64) error {
 	err := a.close()
 	r.spent.open += time.Since(done)
 	return err
+}
+
+// next reads the next sample of the stream.
+func (a *lane) next() (format.Sample, error) {
+	w := a.w
+	if w.hold == nil {
+		return a.stream.Next()
+	}
+	w.begin(&Sample{File: w.index, Position: a.done})
+	w.now.chain = a.chain
+	got, err := a.stream.Next()
+	w.finish(err == nil)
+	return got, err
 }
 
 // close closes the current file.

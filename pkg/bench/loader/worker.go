@@ -17,18 +17,26 @@ type held struct {
 	size    int64
 	file    store.File // nil where the file is in memory
 	logical int64      // of each sample, where the file is in memory
+	read    Read       // what it was read as, where the file is in memory
 	sides   []side
 }
 
 // side is an open companion. It is the io.ReaderAt that a Decoder sees.
 type side struct {
-	w    *worker
-	file store.File // nil until it is needed
-	size int64
+	w      *worker
+	number int64      // from 1
+	file   store.File // nil until it is needed
+	size   int64
 }
 
 // ReadAt reads from the companion and keeps the time.
-func (s *side) ReadAt(p []byte, off int64) (int, error) { return s.w.readAt(s.file, p, off) }
+func (s *side) ReadAt(p []byte, off int64) (int, error) {
+	n, err := s.w.readAt(s.file, p, off)
+	if s.w.now != nil {
+		s.w.now.add(s.number, off, p[:n])
+	}
+	return n, err
+}
 
 // worker reads samples, one at a time, for one goroutine. It is the io.ReaderAt that a Decoder sees.
 type worker struct {
@@ -50,6 +58,8 @@ type worker struct {
 	read, aside  time.Duration // aside: opening companions
 	begun        bool          // a first read or a companion came after opened
 	epoch        int
+
+	keeping // nothing without Source.Capture
 }
 
 func newWorker(ctx context.Context, src *Source, rank int) *worker {
@@ -67,7 +77,13 @@ func newWorker(ctx context.Context, src *Source, rank int) *worker {
 }
 
 // ReadAt reads from the open file, keeps the time, and stops between two reads when the run has ended.
-func (w *worker) ReadAt(p []byte, off int64) (int, error) { return w.readAt(w.cur.file, p, off) }
+func (w *worker) ReadAt(p []byte, off int64) (int, error) {
+	n, err := w.readAt(w.cur.file, p, off)
+	if w.now != nil {
+		w.now.add(0, off, p[:n])
+	}
+	return n, err
+}
 
 func (w *worker) readAt(f store.File, p []byte, off int64) (int, error) {
 	if w.ctx.Err() != nil {
@@ -108,14 +124,18 @@ type work struct{ open, read, decode, preprocess, begun, ready time.Duration }
 // fill reads the samples that stand at first, first+1, ... into b.
 func (w *worker) fill(b *Batch, order Order, epoch int, first int64) error {
 	var spent work
-	err := w.part(b.Samples, order, epoch, first, 0, 1, &spent)
+	err := w.part(b, 0, order, epoch, first, 0, 1, &spent)
 	b.Open, b.Read, b.Decode, b.Preprocess, b.Begun, b.Ready = spent.open, spent.read, spent.decode, spent.preprocess, spent.begun, spent.ready
 	return err
 }
 
-// part reads samples from, from+step, ... of a batch whose first stands at position first.
-func (w *worker) part(samples []Sample, order Order, epoch int, first int64, from, step int, spent *work) error {
+// part reads samples from, from+step, ... of a batch whose first stands at position first, as the given one of the goroutines that share it.
+func (w *worker) part(b *Batch, thread int, order Order, epoch int, first int64, from, step int, spent *work) error {
 	*spent = work{}
+	samples := b.Samples
+	if w.src.Capture != nil {
+		b.Holds[thread] = w.keep()
+	}
 	if from >= len(samples) {
 		return nil
 	}
@@ -149,6 +169,9 @@ func (w *worker) part(samples []Sample, order Order, epoch int, first int64, fro
 			w.src.Buffers.Put(buf)
 			return err
 		}
+		if b.Reads != nil {
+			b.Reads[i] = w.was
+		}
 		if w.src.Preprocess == nil {
 			continue
 		}
@@ -170,6 +193,7 @@ func (w *worker) part(samples []Sample, order Order, epoch int, first int64, fro
 	end := time.Now()
 	spent.open += end.Sub(w.last) // closing the last file
 	spent.ready = w.src.since(end)
+	w.sealed()
 	return nil
 }
 
@@ -187,7 +211,11 @@ func (w *worker) sample(s *Sample, buf []byte, spent *work) error {
 	}
 	if w.cur.file == nil { // in memory
 		s.Logical, s.Asked = w.cur.logical, 0
+		w.was = w.cur.read
 		return nil
+	}
+	if w.hold != nil {
+		w.begin(s)
 	}
 	w.opened, w.read, w.aside, w.begun = time.Now(), 0, 0, false
 	var got format.Sample
@@ -204,6 +232,9 @@ func (w *worker) sample(s *Sample, buf []byte, spent *work) error {
 	s.Logical, s.Asked = got.Logical, got.Asked
 	if got.Logical == format.Unsaid {
 		s.Logical = w.src.sampleBytes(s.File)
+	}
+	if w.hold != nil {
+		w.finish(err == nil)
 	}
 	if cerr := w.leave(s.Logical, err != nil); err == nil {
 		err = cerr
@@ -243,7 +274,7 @@ func (w *worker) take(i int64) error {
 	if h.sides == nil && w.with != nil {
 		h.sides = make([]side, len(w.src.Companions))
 		for j := range h.sides {
-			h.sides[j].w = w
+			h.sides[j].w, h.sides[j].number = w, int64(j)+1
 		}
 	}
 	h.name, h.size, h.file = name, size, f
@@ -258,7 +289,7 @@ func (w *worker) leave(logical int64, failed bool) error {
 	case failed || w.src.Keep == KeepSample:
 		return w.drop()
 	case w.src.Whole:
-		w.cur.logical = logical
+		w.cur.logical, w.cur.read = logical, w.was
 		return w.cur.close()
 	}
 	return nil
