@@ -17,16 +17,33 @@ import (
 	"github.com/benchpin/benchpin/pkg/store"
 )
 
+// Trait is something that a store cannot do and says so.
+type Trait int
+
+const (
+	// Flat: there are no folders, so that "d" and "d/f" may both be files.
+	Flat Trait = iota
+	// Loses: a file that was replaced while it was open can no longer be read. Reading it fails, or gives the old bytes; never new ones.
+	Loses
+)
+
 // Run runs the contract suite. fresh returns an empty store each time it is called.
-func Run(t *testing.T, fresh func(t *testing.T) store.Store) {
+func Run(t *testing.T, fresh func(t *testing.T) store.Store, traits ...Trait) {
+	stays, noFile := testOpenFileStays, testFolderIsNoFile
+	if slices.Contains(traits, Loses) {
+		stays = testOpenFileIsNeverNew
+	}
+	if slices.Contains(traits, Flat) {
+		noFile = testPrefixIsNoFile
+	}
 	for _, c := range []struct {
 		name string
 		test func(*testing.T, store.Store)
 	}{
 		{"Empty", testEmpty}, {"RoundTrip", testRoundTrip}, {"ReadAt", testReadAt}, {"Atomic", testAtomic},
 		{"Replace", testReplace}, {"Sizes", testSizes}, {"Ends", testEnds}, {"Names", testNames}, {"NotExist", testNotExist},
-		{"Order", testOrder}, {"ListStops", testListStops}, {"Identity", testIdentity}, {"OpenFileStays", testOpenFileStays},
-		{"FolderIsNoFile", testFolderIsNoFile}, {"Concurrent", testConcurrent},
+		{"Order", testOrder}, {"ListStops", testListStops}, {"Identity", testIdentity}, {"OpenFileStays", stays},
+		{"FolderIsNoFile", noFile}, {"Concurrent", testConcurrent},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, fresh(t)) })
 	}
@@ -371,6 +388,41 @@ func testOpenFileStays(t *testing.T, s store.Store) {
 	}
 	if i, err := f.Info(); err != nil || i.Size != 3 {
 		t.Errorf("info: %+v, %v", i, err)
+	}
+}
+
+func testOpenFileIsNeverNew(t *testing.T, s store.Store) {
+	Write(t, s, "f", Pattern(1, 3<<20))
+	f, err := s.Open("f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	Write(t, s, "f", Pattern(2, 3<<20))
+	for _, off := range []int64{0, 1 << 20, 5, 2 << 20} {
+		b := make([]byte, 1000)
+		if _, err := f.ReadAt(b, off); err == nil && !bytes.Equal(b, Pattern(1, 3<<20)[off:off+1000]) {
+			t.Errorf("an open file reads other bytes at %d after its name was given to another", off)
+		}
+	}
+	if i, err := f.Info(); err == nil && i.Size != 3<<20 {
+		t.Errorf("info: %+v", i)
+	}
+}
+
+func testPrefixIsNoFile(t *testing.T, s store.Store) {
+	Write(t, s, "d/f", nil)
+	if f, err := s.Open("d"); !errors.Is(err, fs.ErrNotExist) {
+		if err == nil {
+			_ = f.Close()
+		}
+		t.Errorf("open a prefix: %v", err)
+	}
+	if _, err := s.Stat("d"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("stat a prefix: %v", err)
+	}
+	if got := List(t, s); !slices.Equal(got, []string{"d/f"}) {
+		t.Errorf("list: %q", got)
 	}
 }
 

@@ -1,0 +1,361 @@
+package s3
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/benchpin/benchpin/pkg/store"
+	"github.com/benchpin/benchpin/pkg/store/storetest"
+)
+
+// proxy stands between store and server and does harm where a test says so.
+type proxy struct {
+	// fault is asked for each request, counted from 1; it returns true when it has answered.
+	fault func(n int64, w http.ResponseWriter, r *http.Request) bool
+	// answer may change what the server answered.
+	answer func(n int64, r *http.Response) error
+	count  atomic.Int64
+}
+
+func (p *proxy) start(t *testing.T, server string) string {
+	t.Helper()
+	to, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rp := httputil.NewSingleHostReverseProxy(to)
+	rp.FlushInterval = -1
+	rp.ErrorLog = log.New(io.Discard, "", 0)
+	rp.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { panic(http.ErrAbortHandler) }
+	type numbered struct{}
+	rp.ModifyResponse = func(r *http.Response) error {
+		if p.answer == nil {
+			return nil
+		}
+		return p.answer(r.Request.Context().Value(numbered{}).(int64), r)
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := p.count.Add(1)
+		if p.fault != nil && p.fault(n, w, r) {
+			return
+		}
+		host := r.Host
+		r = r.WithContext(context.WithValue(r.Context(), numbered{}, n))
+		r.Host = host
+		rp.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+func slowDown(w http.ResponseWriter) bool {
+	w.Header().Set("Content-Type", "application/xml")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	io.WriteString(w, `<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>`)
+	return true
+}
+
+// cut lets a body end after n bytes, by closing the connection.
+type cut struct {
+	io.ReadCloser
+	left int64
+}
+
+func (c *cut) Read(p []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, errors.New("cut")
+	}
+	n, err := c.ReadCloser.Read(p[:min(int64(len(p)), c.left)])
+	c.left -= int64(n)
+	return n, err
+}
+
+// TestReadsSurvive reads through a server that refuses, resets, and cuts every second answer short: what is read is what was written.
+func TestReadsSurvive(t *testing.T) {
+	server := inMemory(t)
+	data := storetest.Pattern(3, 3<<20+17)
+	storetest.Write(t, bucket(t, server, "s3://data/p", nil), "f", data)
+	for name, p := range map[string]*proxy{
+		"busy": {fault: func(n int64, w http.ResponseWriter, _ *http.Request) bool { return n%2 == 1 && slowDown(w) }},
+		"reset": {fault: func(n int64, _ http.ResponseWriter, _ *http.Request) bool {
+			if n%2 == 1 {
+				panic(http.ErrAbortHandler)
+			}
+			return false
+		}},
+		"cut": {answer: func(n int64, r *http.Response) error {
+			if n%2 == 1 {
+				r.Body = &cut{r.Body, 100_000}
+			}
+			return nil
+		}},
+	} {
+		for _, ranged := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s,ranged=%v", name, ranged), func(t *testing.T) {
+				b := bucket(t, p.start(t, server), "s3://data/p", func(o *Options) { o.Ranged = ranged })
+				for range 3 {
+					if got := storetest.Read(t, b, "f"); !bytes.Equal(got, data) {
+						t.Fatal("other bytes")
+					}
+				}
+				if got := storetest.List(t, b); len(got) != 1 {
+					t.Errorf("listed %q", got)
+				}
+				if name == "cut" && b.Requests().Retries == 0 {
+					t.Error("answers were cut and none was asked for again")
+				}
+			})
+		}
+	}
+}
+
+// TestReadsGiveUp wants an error, and no bytes passed off as whole, from a server that never gets through.
+func TestReadsGiveUp(t *testing.T) {
+	server := inMemory(t)
+	storetest.Write(t, bucket(t, server, "s3://data", nil), "f", storetest.Pattern(3, 1<<20))
+	p := &proxy{answer: func(_ int64, r *http.Response) error { r.Body = &cut{r.Body, 10}; return nil }}
+	b := bucket(t, p.start(t, server), "s3://data", func(o *Options) { o.Attempts = 3 })
+	f, err := b.Open("f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	n, err := f.ReadAt(make([]byte, 1<<20), 0)
+	if err == nil || err == io.EOF || !strings.Contains(err.Error(), "3 attempts") || !strings.Contains(err.Error(), "s3://data/f") {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+}
+
+// TestLengthLies wants a server whose answer names a wrong length to be found out by the size of the object.
+func TestLengthLies(t *testing.T) {
+	server := inMemory(t)
+	data := storetest.Pattern(3, 100_000)
+	storetest.Write(t, bucket(t, server, "s3://data", nil), "f", data)
+	p := &proxy{answer: func(_ int64, r *http.Response) error {
+		if r.Request.Method != http.MethodGet || r.Request.URL.RawQuery != "" {
+			return nil
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return err
+		}
+		short := body[:len(body)/2]
+		r.Body = io.NopCloser(bytes.NewReader(short))
+		r.ContentLength = int64(len(short))
+		r.Header.Set("Content-Length", strconv.Itoa(len(short)))
+		return nil
+	}}
+	b := bucket(t, p.start(t, server), "s3://data", func(o *Options) { o.Ranged, o.Attempts = true, 2 })
+	f, err := b.Open("f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	got := make([]byte, len(data))
+	if n, err := f.ReadAt(got, 0); (err == nil || err == io.EOF) && !bytes.Equal(got[:n], data) {
+		t.Errorf("%d of %d bytes passed for all", n, len(data))
+	}
+}
+
+// TestStalls wants an answer that stops coming to be given up in time.
+func TestStalls(t *testing.T) {
+	server := inMemory(t)
+	storetest.Write(t, bucket(t, server, "s3://data", nil), "f", storetest.Pattern(3, 1<<20))
+	done := make(chan struct{})
+	p := &proxy{answer: func(_ int64, r *http.Response) error {
+		if r.Request.Method == http.MethodGet {
+			r.Body = &stuck{r.Body, 1000, done}
+		}
+		return nil
+	}}
+	b := bucket(t, p.start(t, server), "s3://data", func(o *Options) { o.Stall, o.Attempts = 100*time.Millisecond, 2 })
+	t.Cleanup(func() { close(done) })
+	start := time.Now()
+	f, err := b.Open("f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.ReadAt(make([]byte, 1<<20), 0); err == nil || err == io.EOF {
+		t.Errorf("a stalled read: %v", err)
+	}
+	f.Close()
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("gave up after %v", took)
+	}
+}
+
+type stuck struct {
+	io.ReadCloser
+	left int64
+	done chan struct{}
+}
+
+func (s *stuck) Read(p []byte) (int, error) {
+	if s.left <= 0 {
+		<-s.done
+		return 0, io.ErrUnexpectedEOF
+	}
+	n, err := s.ReadCloser.Read(p[:min(int64(len(p)), s.left)])
+	s.left -= int64(n)
+	return n, err
+}
+
+// TestListingFails wants an error of the server in any page to be an error of the listing, never a shorter list.
+func TestListingFails(t *testing.T) {
+	server := inMemory(t)
+	direct := bucket(t, server, "s3://data/d", nil)
+	for i := range 1500 {
+		storetest.Write(t, direct, fmt.Sprintf("f%04d", i), nil)
+	}
+	if n := len(storetest.List(t, direct)); n != 1500 {
+		t.Fatalf("%d listed", n)
+	}
+	for page := range int64(2) {
+		p := &proxy{fault: func(n int64, w http.ResponseWriter, _ *http.Request) bool {
+			if n <= page {
+				return false
+			}
+			w.WriteHeader(http.StatusForbidden)
+			io.WriteString(w, `<Error><Code>AccessDenied</Code></Error>`)
+			return true
+		}}
+		b := bucket(t, p.start(t, server), "s3://data/d", nil)
+		err := b.List(context.Background(), func(store.Info) error { return nil })
+		if err == nil || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
+			t.Errorf("page %d refused: %v", page, err)
+		}
+	}
+	none := bucket(t, server, "s3://nobucket/d", nil)
+	if err := none.List(context.Background(), func(store.Info) error { return nil }); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a bucket that is not there: %v", err)
+	}
+}
+
+// TestUploadsFail wants every upload that failed to leave nothing behind that could pass for the file, and to say so.
+func TestUploadsFail(t *testing.T) {
+	data := storetest.Pattern(3, 2*MinPart+100)
+	is := func(r *http.Request, method, key string) bool {
+		_, has := r.URL.Query()[key]
+		return r.Method == method && (key == "" || has)
+	}
+	for name, fault := range map[string]func(n int64, w http.ResponseWriter, r *http.Request) bool{
+		"complete refused": func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+			if !is(r, http.MethodPost, "uploadId") {
+				return false
+			}
+			w.WriteHeader(http.StatusInternalServerError)
+			io.WriteString(w, `<Error><Code>InternalError</Code></Error>`)
+			return true
+		},
+		"complete fails with status 200": func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+			if !is(r, http.MethodPost, "uploadId") {
+				return false
+			}
+			io.WriteString(w, `<?xml version="1.0" encoding="UTF-8"?><Error><Code>InternalError</Code><Message>We encountered an internal error.</Message></Error>`)
+			return true
+		},
+		"a part refused": func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+			return is(r, http.MethodPut, "partNumber") && r.URL.Query().Get("partNumber") == "2" && slowDown(w)
+		},
+		"a part flipped": func(_ int64, _ http.ResponseWriter, r *http.Request) bool {
+			if is(r, http.MethodPut, "partNumber") && r.URL.Query().Get("partNumber") == "1" {
+				b, err := io.ReadAll(r.Body)
+				if err != nil {
+					panic(http.ErrAbortHandler)
+				}
+				b[77] ^= 1
+				r.Body = io.NopCloser(bytes.NewReader(b))
+			}
+			return false
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := inMemory(t)
+			p := &proxy{fault: fault}
+			b := bucket(t, p.start(t, server), "s3://data/d", func(o *Options) { o.Attempts = 2 })
+			w, err := b.Create("f", int64(len(data)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, werr := w.Write(data)
+			cerr := w.Commit()
+			if werr == nil && cerr == nil {
+				t.Error("it was committed")
+			} else if !strings.Contains(errors.Join(werr, cerr).Error(), "s3://data/d/f") {
+				t.Errorf("the object is not named: %v, %v", werr, cerr)
+			}
+			if got := storetest.List(t, bucket(t, server, "s3://data/d", nil)); len(got) != 0 {
+				t.Errorf("%q is there", got)
+			}
+		})
+	}
+}
+
+// TestUploadsSurvive uploads in one request and in parts while every third request is refused.
+func TestUploadsSurvive(t *testing.T) {
+	server := inMemory(t)
+	p := &proxy{fault: func(n int64, w http.ResponseWriter, r *http.Request) bool {
+		if n%3 != 0 {
+			return false
+		}
+		io.Copy(io.Discard, r.Body)
+		return slowDown(w)
+	}}
+	b := bucket(t, p.start(t, server), "s3://data/d", nil)
+	for i, n := range []int{0, 1, MinPart, MinPart + 1, 3*MinPart + 5} {
+		name := fmt.Sprintf("f%d", i)
+		storetest.Write(t, b, name, storetest.Pattern(i, n))
+		if got := storetest.Read(t, bucket(t, server, "s3://data/d", nil), name); !bytes.Equal(got, storetest.Pattern(i, n)) {
+			t.Errorf("%d bytes differ", n)
+		}
+	}
+}
+
+// TestCloseEndsRequests wants a run that ends not to wait for a server.
+func TestCloseEndsRequests(t *testing.T) {
+	done := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-done }))
+	t.Cleanup(srv.Close)
+	t.Cleanup(func() { close(done) })
+	b := bucket(t, srv.URL, "s3://data", nil)
+	time.AfterFunc(50*time.Millisecond, func() { b.Close() })
+	start := time.Now()
+	if _, err := b.Open("f"); !errors.Is(err, errClosed) {
+		t.Errorf("open: %v", err)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("ended after %v", took)
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	for _, uri := range []string{"", "data", "s3://", "s3:///x", "s3://b//x", "s3://b/../x", "s3://b/x//y", "file:///x"} {
+		if _, _, err := ParseURI(uri); err == nil {
+			t.Errorf("%q was accepted", uri)
+		}
+	}
+	for uri, want := range map[string][2]string{"s3://b": {"b", ""}, "s3://b/": {"b", ""}, "s3://b/x/y/": {"b", "x/y"}} {
+		if b, p, err := ParseURI(uri); err != nil || b != want[0] || p != want[1] {
+			t.Errorf("%q: %q %q %v", uri, b, p, err)
+		}
+	}
+	for _, endpoint := range []string{"ftp://x", "http://", "http://x/path", "http://u:p@x", "://"} {
+		if _, err := Open(context.Background(), "s3://b", Options{Endpoint: endpoint}); err == nil {
+			t.Errorf("endpoint %q was accepted", endpoint)
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+
+	"github.com/benchpin/benchpin/pkg/store"
+)
+
+// skip is how far ahead of the answer a read may be that is still served from it: reading on costs less than another request.
+const skip = 256 << 10
+
+// object is an open object. Reads in order are served from one answer; any other read is a request of its own.
+type object struct {
+	b         *Bucket
+	name, key string
+	info      store.Info
+	etag      string
+
+	mu     sync.Mutex
+	body   *answer // nil when there is none
+	at     int64   // where body stands
+	closed bool
+}
+
+// answer is the body of one request, which ends when it stalls.
+type answer struct {
+	io.ReadCloser
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	stall  time.Duration
+}
+
+// errStalled is the cause of an answer that gave no byte for too long.
+var errStalled = errors.New("the server sent nothing for too long")
+
+// errWhole is the error of a server that does not know ranges.
+var errWhole = errors.New("the server sent the whole object where a part of it was asked for")
+
+// Read reads what is there, and fails when nothing comes.
+func (a *answer) Read(p []byte) (int, error) {
+	a.timer.Reset(a.stall)
+	n, err := a.ReadCloser.Read(p)
+	a.timer.Stop()
+	return n, err
+}
+
+// Close gives up what was not read.
+func (a *answer) Close() error {
+	a.timer.Stop()
+	err := a.ReadCloser.Close()
+	a.cancel(nil)
+	return err
+}
+
+// Open opens an object. Unless Options.Ranged is set, the whole object is asked for at once.
+func (b *Bucket) Open(name string) (store.File, error) {
+	key, err := b.key(name)
+	if err != nil {
+		return nil, err
+	}
+	f := &object{b: b, name: name, key: key}
+	if b.o.Ranged {
+		b.heads.Add(1)
+		got, err := b.core.StatObject(b.ctx, b.bucket, key, minio.StatObjectOptions{})
+		if err != nil {
+			return nil, b.wrap("open", name, err)
+		}
+		f.info, f.etag = b.info(name, got), got.ETag
+		return f, nil
+	}
+	body, got, err := f.ask(0, -1)
+	if err != nil {
+		return nil, b.wrap("open", name, err)
+	}
+	f.body, f.info, f.etag = body, b.info(name, got), got.ETag
+	return f, nil
+}
+
+// ask requests the bytes from off up to, and not including, end; end below 0 is the end of the object.
+func (f *object) ask(off, end int64) (*answer, minio.ObjectInfo, error) {
+	var o minio.GetObjectOptions
+	if f.etag != "" {
+		if err := o.SetMatchETag(f.etag); err != nil {
+			return nil, minio.ObjectInfo{}, err
+		}
+	}
+	if off > 0 || end >= 0 {
+		last := end - 1
+		if end < 0 {
+			last = 0 // with off above 0: to the end
+		}
+		if err := o.SetRange(off, last); err != nil {
+			return nil, minio.ObjectInfo{}, err
+		}
+	}
+	ctx, cancel := context.WithCancelCause(f.b.ctx)
+	f.b.gets.Add(1)
+	body, got, header, err := f.b.core.GetObject(ctx, f.b.bucket, f.key, o)
+	if err != nil {
+		cancel(nil)
+		return nil, got, err
+	}
+	switch {
+	case f.etag != "" && got.ETag != f.etag: // not every server heeds If-Match
+		err = ErrReplaced
+	case (off > 0 || end >= 0) && header.Get("Content-Range") == "":
+		err = errWhole
+	}
+	if err != nil {
+		body.Close()
+		cancel(nil)
+		return nil, got, err
+	}
+	a := &answer{ReadCloser: body, cancel: cancel, stall: f.b.o.Stall}
+	a.timer = time.AfterFunc(time.Hour, func() { cancel(errStalled) })
+	a.timer.Stop()
+	return a, got, nil
+}
+
+// Info describes the object as it was when it was opened; reading it fails once it was replaced.
+func (f *object) Info() (store.Info, error) { return f.info, nil }
+
+// Opened is the identity that the object had when it was opened.
+func (f *object) Opened() store.Info { return f.info }
+
+// ReadAt reads from the object. A read whose answer ended early is asked for again from where it ended, a few times.
+func (f *object) ReadAt(p []byte, off int64) (int, error) {
+	if off < 0 {
+		return 0, fmt.Errorf("read %s/%s: negative offset %d", f.b.uri, f.name, off)
+	}
+	want := p[:max(0, min(int64(len(p)), f.info.Size-off))]
+	n, err := f.read(want, off)
+	if err != nil {
+		return n, f.b.wrap("read", f.name, err)
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (f *object) read(p []byte, off int64) (int, error) {
+	f.mu.Lock()
+	if f.closed {
+		f.mu.Unlock()
+		return 0, errors.New("the file is closed")
+	}
+	if len(p) == 0 {
+		f.mu.Unlock()
+		return 0, nil
+	}
+	if f.body != nil && off >= f.at && off-f.at <= skip {
+		defer f.mu.Unlock()
+		return f.stream(p, off)
+	}
+	f.mu.Unlock()
+	return f.again(p, off, 0, nil)
+}
+
+// stream reads on in the answer that is open. f.mu is held.
+func (f *object) stream(p []byte, off int64) (int, error) {
+	_, err := io.CopyN(io.Discard, f.body, off-f.at)
+	n := 0
+	if err == nil {
+		n, err = io.ReadFull(f.body, p)
+	}
+	f.at = off + int64(n)
+	if err == nil {
+		if f.at == f.info.Size {
+			f.drop()
+		}
+		return n, nil
+	}
+	f.drop()
+	m, err := f.again(p[n:], off+int64(n), 1, err)
+	return n + m, err
+}
+
+// drop gives the answer up.
+func (f *object) drop() {
+	if f.body != nil {
+		f.body.Close()
+		f.body = nil
+	}
+}
+
+// again asks for p's bytes by requests of their own until they are there, the attempts are used up, or no further one can help.
+// tried of the attempts were made before, the last of which failed with why.
+func (f *object) again(p []byte, off int64, tried int, why error) (n int, err error) {
+	for ; tried < f.b.o.Attempts; tried++ {
+		if tried > 0 {
+			f.b.retries.Add(1)
+			if err := f.b.pause(tried); err != nil {
+				return n, err
+			}
+		}
+		var a *answer
+		if a, _, why = f.ask(off+int64(n), off+int64(len(p))); why != nil {
+			if final(why) {
+				return n, why
+			}
+			continue
+		}
+		var m int
+		m, why = io.ReadFull(a, p[n:])
+		a.Close()
+		if n += m; why == nil {
+			return n, nil
+		}
+	}
+	return n, fmt.Errorf("byte %d of %d: given up after %d attempts: %w", off+int64(n), f.info.Size, tried, why)
+}
+
+// Close gives up what was not read.
+func (f *object) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return fmt.Errorf("close %s/%s: it is closed already", f.b.uri, f.name)
+	}
+	f.closed = true
+	f.drop()
+	return nil
+}
