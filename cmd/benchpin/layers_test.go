@@ -18,6 +18,7 @@ var allowedImports = map[string][]string{
 	"schemas":      {},
 	"workloads":    {},
 	"pkg/store":    {},
+	"pkg/store/s3": {"pkg/store"},
 	"pkg/stream":   {},
 	"pkg/cluster":  {},
 	"pkg/record":   {"schemas"},
