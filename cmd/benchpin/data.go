@@ -158,7 +158,7 @@ cache is left no warmer than it was. Exit code 4 when anything differs; every di
 				return fmt.Errorf("%w; \"benchpin data generate\" and \"benchpin data pin\" make manifests, --manifest names another", err)
 			}
 			defer m.Close()
-			st, err := store.NewFolder(data.data, store.FolderOptions{Uncached: true})
+			st, err := store.NewFolder(data.data, store.FolderOptions{Uncached: true, Resident: true})
 			if err != nil {
 				return err
 			}

@@ -22,20 +22,35 @@ type Adder interface {
 	Add(Entry) error
 }
 
+// GroupAdder is an Adder that takes the chaining values of the groups of files larger than 1 MiB too: a File.
+type GroupAdder interface {
+	AddGroups(e Entry, groups [][32]byte) error
+}
+
+// adding is how a destination takes files: with their groups where it can.
+func adding(dst Adder) func(Entry, [][32]byte) error {
+	if d, ok := dst.(GroupAdder); ok {
+		return d.AddGroups
+	}
+	return func(e Entry, _ [][32]byte) error { return dst.Add(e) }
+}
+
+// hashed is a file on its way to a manifest.
+type hashed struct {
+	entry  Entry
+	groups [][32]byte
+}
+
 // buildWindow is how many files may be hashed ahead of the oldest that is not done yet.
 const buildWindow = 4096
 
 // Build pins a store: it hashes every file and adds its entry to dst, in order. The result does not depend on the
 // number of workers. Left-over temporary files are refused, since nobody means to pin them.
 func Build(ctx context.Context, src Source, dst Adder, o BuildOptions) error {
-	type slot struct {
-		path string
-		done chan Entry
-	}
-	n := workers(o.Workers)
 	g, ctx := errgroup.WithContext(ctx)
-	jobs := make(chan slot)
-	order := make(chan slot, buildWindow)
+	jobs := make(chan hashJob)
+	order := make(chan chan hashed, buildWindow)
+	add := adding(dst)
 	m := &meter{report: o.Progress}
 
 	g.Go(func() error {
@@ -45,39 +60,29 @@ func Build(ctx context.Context, src Source, dst Adder, o BuildOptions) error {
 			if store.IsTemporary(i.Path) {
 				return fmt.Errorf("pin %s: it is a temporary file that an interrupted program left behind; remove it first", i.Path)
 			}
-			s := slot{i.Path, make(chan Entry, 1)}
+			result := make(chan hashed, 1)
 			select {
-			case order <- s:
+			case order <- result:
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
 			select {
-			case jobs <- s:
+			case jobs <- hashJob{i.Path, func(h FileHash, err error) error {
+				result <- hashed{Entry{Path: i.Path, Size: h.Info.Size, Digest: h.Digest}, h.Groups}
+				return err
+			}}:
 				return nil
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
 		})
 	})
-	for range n {
-		g.Go(func() error {
-			buf := store.AlignedBuffer(chunk)
-			for s := range jobs {
-				sum, info, err := HashFile(ctx, src, s.path, buf, m.piece)
-				if err != nil {
-					return err
-				}
-				m.add(1, 0)
-				s.done <- Entry{Path: s.path, Size: info.Size, Digest: sum}
-			}
-			return nil
-		})
-	}
+	hashAll(ctx, g, src, jobs, o.Workers, m)
 	g.Go(func() error {
-		for s := range order {
+		for result := range order {
 			select {
-			case e := <-s.done:
-				if err := dst.Add(e); err != nil {
+			case h := <-result:
+				if err := add(h.entry, h.groups); err != nil {
 					return err
 				}
 			case <-ctx.Done():

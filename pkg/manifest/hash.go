@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"sync"
 
-	"github.com/zeebo/blake3"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/benchpin/benchpin/pkg/store"
 )
@@ -28,64 +27,45 @@ type Source interface {
 	List(ctx context.Context, yield func(store.Info) error) error
 }
 
-// chunk is what a worker reads at once: large enough for full speed of hash and device, small enough for many workers.
-const chunk = 1 << 20
-
-// HashFile reads a whole file and returns its BLAKE3 digest and its identity, which was the same before and after reading;
-// otherwise the error matches ErrUnstable. buf is the memory to read into (best: 1 MiB from store.AlignedBuffer). progress,
-// which may be nil, is called with the number of bytes of each piece.
-func HashFile(ctx context.Context, src Opener, name string, buf []byte, progress func(n int)) (sum [32]byte, info store.Info, err error) {
-	f, err := src.Open(name)
-	if err != nil {
-		return sum, info, fmt.Errorf("hash: %w", err)
-	}
-	defer func() {
-		if cerr := f.Close(); err == nil && cerr != nil {
-			err = fmt.Errorf("hash: %w", cerr)
-		}
-	}()
-	if info, err = f.Info(); err != nil {
-		return sum, info, fmt.Errorf("hash: %w", err)
-	}
-	if len(buf) == 0 {
-		buf = store.AlignedBuffer(chunk)
-	}
-	h := blake3.New()
-	var off int64
-	for off < info.Size {
-		if ctx.Err() != nil {
-			return sum, info, fmt.Errorf("hash %s: %w", name, context.Cause(ctx))
-		}
-		p := buf[:min(int64(len(buf)), roundUp(info.Size-off))]
-		n, err := f.ReadAt(p, off)
-		if n > 0 {
-			_, _ = h.Write(p[:n])
-			off += int64(n)
-			if progress != nil {
-				progress(n)
-			}
-		}
-		if err != nil && err != io.EOF {
-			return sum, info, fmt.Errorf("hash: %w", err)
-		}
-		if n < len(p) && off != info.Size {
-			return sum, info, fmt.Errorf("hash %s: %w: expected %d bytes, reading ended after %d", name, ErrUnstable, info.Size, off)
-		}
-	}
-	after, err := f.Info()
-	if err != nil {
-		return sum, info, fmt.Errorf("hash: %w", err)
-	}
-	if off != info.Size || !after.Same(info) {
-		return sum, info, fmt.Errorf("hash %s: %w: before %s, after %s; stop what writes to the data set and try again",
-			name, ErrUnstable, identity(info), identity(after))
-	}
-	h.Sum(sum[:0])
-	return sum, info, nil
+// FileHash is what hashing a file gives.
+type FileHash struct {
+	Digest [32]byte   // BLAKE3 of its bytes
+	Info   store.Info // its identity, which was the same before and after reading
+	// Groups are the chaining values of its groups of 1 MiB, in order; nil for a file of no more than that.
+	Groups [][32]byte
 }
 
-// roundUp makes the last piece a multiple of the block size too, so that an uncached store can read it without a copy.
-func roundUp(n int64) int64 { return (n + 4095) &^ 4095 }
+// HashOptions are the choices of HashFile. The zero value is good.
+type HashOptions struct {
+	// Workers is how many goroutines hash parts of the file; below 1: twice the number of cores.
+	Workers int
+	// Progress, if not nil, is called with the number of bytes of each piece, never two calls at once.
+	Progress func(n int)
+}
+
+// HashFile reads a whole file, several parts of a large one at the same time. The error matches ErrUnstable where the file's identity
+// was not the same before and after. Memory: 1 MiB for each worker, and 32 bytes for each MiB of the file.
+func HashFile(ctx context.Context, src Opener, name string, o HashOptions) (h FileHash, err error) {
+	m := &meter{}
+	if o.Progress != nil {
+		var before int64
+		m.report = func(_, bytes int64) {
+			if n := bytes - before; n > 0 {
+				o.Progress(int(n))
+			}
+			before = bytes
+		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	jobs := make(chan hashJob, 1)
+	jobs <- hashJob{name, func(got FileHash, err error) error {
+		h = got
+		return err
+	}}
+	close(jobs)
+	hashAll(ctx, g, src, jobs, o.Workers, m)
+	return h, g.Wait()
+}
 
 func identity(i store.Info) string {
 	return fmt.Sprintf("%d bytes, mtime %d, ctime %d, inode %d", i.Size, i.ModTime, i.ChangeTime, i.Inode)
@@ -116,5 +96,3 @@ func (m *meter) add(files, bytes int64) {
 		m.report(m.files, m.bytes)
 	}
 }
-
-func (m *meter) piece(n int) { m.add(0, int64(n)) }

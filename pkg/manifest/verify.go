@@ -50,7 +50,7 @@ var errEnough = errors.New("too many mismatches")
 // *MismatchError (the first by path) and the report holds them all up to the limit. Listing and entries are merged as they
 // stream, so that memory does not grow with the number of files.
 func Verify(ctx context.Context, m *Manifest, src Source, o VerifyOptions) (Report, error) {
-	v := &verifier{src: src, o: o, limit: o.Limit, meter: meter{report: o.Progress}, jobs: make(chan job)}
+	v := &verifier{src: src, o: o, limit: o.Limit, meter: meter{report: o.Progress}, jobs: make(chan hashJob)}
 	if v.limit < 1 {
 		v.limit = 100
 	}
@@ -62,9 +62,7 @@ func Verify(ctx context.Context, m *Manifest, src Source, o VerifyOptions) (Repo
 		defer close(v.jobs)
 		return v.walk(gctx, m)
 	})
-	for range workers(o.Workers) {
-		g.Go(func() error { return v.work(gctx) })
-	}
+	hashAll(gctx, g, src, v.jobs, o.Workers, &v.meter)
 	err := g.Wait()
 	r := Report{Root: m.header.Root, Files: v.files, Bytes: v.bytes, Skipped: v.skipped, Mismatches: v.found}
 	r.Stopped = v.stopped
@@ -99,7 +97,7 @@ type verifier struct {
 	o       VerifyOptions
 	limit   int
 	cancel  context.CancelCauseFunc
-	jobs    chan job
+	jobs    chan hashJob
 	skipped int64
 
 	meter meter
@@ -173,29 +171,24 @@ func (v *verifier) both(ctx context.Context, index int64, e Entry, i store.Info)
 		return nil
 	}
 	select {
-	case v.jobs <- job{index, e}:
+	case v.jobs <- hashJob{e.Path, func(h FileHash, err error) error { return v.compare(job{index, e}, h, err) }}:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// work hashes what walk hands out.
-func (v *verifier) work(ctx context.Context) error {
-	buf := store.AlignedBuffer(chunk)
-	for j := range v.jobs {
-		sum, info, err := HashFile(ctx, v.src, j.e.Path, buf, v.meter.piece)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			v.differ(&MismatchError{Kind: Missing, Path: j.e.Path, Expected: expected(j.e)})
-		case err != nil:
-			return err
-		case sum != j.e.Digest || info.Size != j.e.Size:
-			v.differ(&MismatchError{Kind: Changed, Path: j.e.Path, Expected: expected(j.e), Found: &Side{info.Size, FormatDigest(sum)}})
-		default:
-			v.equal(j, info)
-		}
-		v.meter.add(1, 0)
+// compare compares what hashing gave with the entry.
+func (v *verifier) compare(j job, h FileHash, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		v.differ(&MismatchError{Kind: Missing, Path: j.e.Path, Expected: expected(j.e)})
+	case err != nil:
+		return err
+	case h.Digest != j.e.Digest || h.Info.Size != j.e.Size:
+		v.differ(&MismatchError{Kind: Changed, Path: j.e.Path, Expected: expected(j.e), Found: &Side{h.Info.Size, FormatDigest(h.Digest)}})
+	default:
+		v.equal(j, h.Info)
 	}
 	return nil
 }
@@ -232,22 +225,18 @@ func (v *verifier) renames(ctx context.Context) ([]*MismatchError, error) {
 		}
 	}
 	digests := map[string]digest.Digest{}
-	var buf []byte
 	for _, m := range v.found {
 		if m.Kind != Extra || !sizes[m.Found.Size] {
 			continue
 		}
-		if buf == nil {
-			buf = store.AlignedBuffer(chunk)
-		}
-		sum, _, err := HashFile(ctx, v.src, m.Path, buf, nil)
+		h, err := HashFile(ctx, v.src, m.Path, HashOptions{Workers: v.o.Workers})
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return v.found, err
 		}
-		digests[m.Path] = FormatDigest(sum)
+		digests[m.Path] = FormatDigest(h.Digest)
 	}
 	return pairRenames(v.found, digests), nil
 }

@@ -100,7 +100,7 @@ func Pin(ctx context.Context, o PinOptions) (manifest.Header, error) {
 	if err != nil {
 		return manifest.Header{}, err
 	}
-	st, err := store.NewFolder(o.Data, store.FolderOptions{Uncached: true})
+	st, err := store.NewFolder(o.Data, store.FolderOptions{Uncached: true, Resident: true})
 	if err != nil {
 		return manifest.Header{}, err
 	}

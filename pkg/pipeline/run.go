@@ -205,7 +205,7 @@ func (r *run) look(ctx context.Context) error {
 
 // verify compares the data set with its manifest without leaving more of it in the page cache than was there.
 func (r *run) verify(ctx context.Context) error {
-	uncached, err := store.NewFolder(r.Data, store.FolderOptions{Uncached: true})
+	uncached, err := store.NewFolder(r.Data, store.FolderOptions{Uncached: true, Resident: true})
 	if err != nil {
 		return err
 	}

@@ -59,10 +59,10 @@ func RootParent(left, right CV) [32]byte {
 	return fromWords(guts.ChainingValue(n))
 }
 
-// Root returns the digest of a file from the chaining values of its groups, of which there are two or more. It overwrites them.
-func Root(groups []CV) [32]byte {
-	groups = reduce(groups)
-	return RootParent(groups[0], groups[1])
+// Digest returns the digest of a file from the chaining values of its groups, of which there are two or more. It leaves them as they are.
+func Digest(groups []CV) [32]byte {
+	top := reduce(append([]CV(nil), groups...))
+	return RootParent(top[0], top[1])
 }
 
 // reduce combines neighbours, level by level, until two subtrees are left, which it returns. An odd one at the end waits for the next

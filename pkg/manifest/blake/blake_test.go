@@ -53,7 +53,7 @@ func TestSumEqualsZeebo(t *testing.T) {
 			for i := range cvs {
 				cvs[i] = Group(p[i*GroupSize:min(n, (i+1)*GroupSize)], int64(i))
 			}
-			if got := Root(cvs); got != want {
+			if got := Digest(cvs); got != want {
 				t.Errorf("%d bytes from groups: expected %x, found %x", n, want, got)
 			}
 		}

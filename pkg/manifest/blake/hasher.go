@@ -124,7 +124,7 @@ func (h *Hasher) Sum() [32]byte {
 	h.next()
 	if len(h.groups) > 0 {
 		h.groups = append(h.groups, fold(h.cvs()))
-		return Root(append([]CV(nil), h.groups...))
+		return Digest(h.groups)
 	}
 	if h.n == 0 && h.tailSize <= chunkSize {
 		n := guts.CompressChunk(h.tail[:h.tailSize], &guts.IV, 0, 0)
