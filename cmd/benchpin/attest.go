@@ -48,7 +48,7 @@ the record, what it needs, and its attestations. Standard output is the archive'
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&manifestPath, "manifest", "", "`file` of the manifest's header (default: that beside the record of a run without a data set)")
+	cmd.Flags().StringVar(&manifestPath, "manifest", "", "`file` of the manifest's header (default: that beside the record, of a run without a data set, or whose data set was removed)")
 	cmd.Flags().StringVar(&archive, "archive", "", "`folder` of the archive; new or empty")
 	cmd.Flags().StringVar(&keyFile, "key", "", "private key `file`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")

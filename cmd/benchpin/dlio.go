@@ -20,6 +20,7 @@ type dlioFlags struct {
 	manifest     string
 	verify       string
 	workers      int
+	overwrite    bool
 	redact       bool
 }
 
@@ -29,6 +30,7 @@ func (f *dlioFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.manifest, "manifest", "", "`file` of the manifest's header (default: the data folder's path with .manifest.json)")
 	cmd.Flags().StringVar(&f.verify, "verify", "", "when the data set is compared with its manifest: before, after or none (default: benchpin.verify of the workload)")
 	cmd.Flags().IntVar(&f.workers, "workers", 0, "files that are generated or hashed at once (0: as many as the cores keep busy)")
+	cmd.Flags().BoolVar(&f.overwrite, "overwrite-checkpoints", false, overwriteUsage)
 	cmd.Flags().BoolVar(&f.redact, "redact", false, "leave host names and absolute paths out of the results")
 }
 
@@ -127,7 +129,7 @@ func (a *app) runDLIO(cmd *cobra.Command, d *dlioArguments, flags *dlioFlags) er
 	}
 	notify.Stage("Running DLIO [%s] with %d process(es)", strings.Join(report.DLIOPhases(w.Workload), " & "), w.Workload.Benchpin.Accelerators)
 	rec, err := pipeline.DLIO(cmd.Context(), pipeline.DLIOOptions{Workload: w, Manifest: flags.manifest, Out: out, Config: config,
-		Workers: flags.workers, Redact: flags.redact, Tool: tool, Notify: notify})
+		Workers: flags.workers, OverwriteCheckpoints: flags.overwrite, Redact: flags.redact, Tool: tool, Notify: notify})
 	end()
 	if err != nil {
 		return err

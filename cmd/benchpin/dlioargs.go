@@ -121,7 +121,7 @@ func (d *dlioArguments) flag(args []string) (more int, err error) {
 	default:
 		// A flag of benchpin's own, such as --accelerators 4: taken as --name VALUE or --name=VALUE.
 		d.own = append(d.own, args[0])
-		if !inline && len(args) > 1 && name != "--redact" && !strings.HasPrefix(args[1], "-") {
+		if !inline && len(args) > 1 && name != "--redact" && name != "--overwrite-checkpoints" && !strings.HasPrefix(args[1], "-") {
 			d.own, more = append(d.own, args[1]), 1
 		}
 	}

@@ -16,13 +16,14 @@ import (
 
 func (a *app) pipelineCommand() *cobra.Command {
 	var (
-		flags   workloadFlags
-		dir     string
-		keyFile string
-		workers int
-		verify  string
-		redact  bool
-		asJSON  bool
+		flags     workloadFlags
+		dir       string
+		keyFile   string
+		workers   int
+		verify    string
+		overwrite bool
+		redact    bool
+		asJSON    bool
 	)
 	cmd := &cobra.Command{
 		Use:     "pipeline WORKLOAD [OVERRIDE...]",
@@ -57,7 +58,7 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 			notify, end := a.notify()
 			defer end()
 			out, err := pipeline.Pipeline(cmd.Context(), pipeline.Options{Workload: resolved, Dir: dir, Key: key, Workers: workers, Redact: redact,
-				Tool: tool, Notify: notify})
+				OverwriteCheckpoints: overwrite, Tool: tool, Notify: notify})
 			end()
 			defer out.Close()
 			if out.Record != nil {
@@ -73,6 +74,7 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 	cmd.Flags().StringVar(&keyFile, "key", "", "private key `file` to sign with (default: one is made in DIR/keys)")
 	cmd.Flags().IntVar(&workers, "workers", 0, "files that are generated or hashed at once (0: as many as the cores keep busy)")
 	cmd.Flags().StringVar(&verify, "verify", "", "when the data set is compared with its manifest: before, after or none (default: benchpin.verify of the workload)")
+	cmd.Flags().BoolVar(&overwrite, "overwrite-checkpoints", false, overwriteUsage)
 	cmd.Flags().BoolVar(&redact, "redact", false, "leave host names and serial numbers out of the record")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the record")
 	return cmd

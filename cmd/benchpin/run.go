@@ -12,6 +12,8 @@ import (
 	"github.com/benchpin/benchpin/pkg/report"
 )
 
+const overwriteUsage = "let checkpoints replace files of the same names that are not those of this very workload"
+
 func (a *app) runCommand() *cobra.Command {
 	var (
 		flags       workloadFlags
@@ -19,6 +21,7 @@ func (a *app) runCommand() *cobra.Command {
 		out         string
 		checkpoints string
 		verify      string
+		overwrite   bool
 		redact      bool
 		asJSON      bool
 	)
@@ -56,7 +59,7 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 			notify, end := a.notify()
 			defer end()
 			rec, err := pipeline.Run(cmd.Context(), pipeline.RunOptions{Workload: resolved, Data: data.data, Manifest: data.manifest,
-				Checkpoints: checkpoints, Out: out, ID: id, Workers: data.workers, Redact: redact, Tool: tool, Notify: notify})
+				Checkpoints: checkpoints, OverwriteCheckpoints: overwrite, Out: out, ID: id, Workers: data.workers, Redact: redact, Tool: tool, Notify: notify})
 			end()
 			if rec == nil {
 				return err
@@ -73,6 +76,7 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 	cmd.Flags().StringVar(&out, "out", "", "run `folder`; results are never overwritten (default: runs/<id>)")
 	cmd.Flags().StringVar(&checkpoints, "checkpoints", "", "`folder` that checkpoints are written to (default: checkpoint.checkpoint_folder)")
 	cmd.Flags().StringVar(&verify, "verify", "", "when the data set is compared with its manifest: before, after or none (default: benchpin.verify of the workload)")
+	cmd.Flags().BoolVar(&overwrite, "overwrite-checkpoints", false, overwriteUsage)
 	cmd.Flags().BoolVar(&redact, "redact", false, "leave host names and serial numbers out of the record")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the record")
 	return cmd

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"slices"
@@ -73,6 +74,25 @@ func (p *Plan) CheckpointFiles() iter.Seq2[string, int64] {
 			}
 		}
 	}
+}
+
+// OwnCheckpoints looks into the folder that checkpoints go to for files that stand where one goes. The error matches
+// checkpoint.ErrForeign for the first that is not what the plan writes there.
+func (p *Plan) OwnCheckpoints(ctx context.Context, st checkpoint.Opener) error {
+	if p.model == nil || p.Checkpoints == 0 {
+		return nil
+	}
+	for pt := range p.points() {
+		for rank := range p.Accelerators {
+			if err := ctx.Err(); err != nil {
+				return context.Cause(ctx)
+			}
+			if err := p.model.Own(st, pt, rank); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // planCheckpointOnly plans a run that only writes and reads checkpoints. Everything about samples is 0 in it.

@@ -61,7 +61,7 @@ func supported(w *workload.Workload) (reading, error) {
 	}
 
 	word("framework", w.Framework, "pytorch", "tensorflow")
-	refuse(!w.Workflow.Train, "workflow.train", false, "true: without training and checkpoints there is nothing to run")
+	refuse(!w.Workflow.Train, "workflow.train", false, "true: without training and checkpoints there is nothing to run; \"benchpin data generate\" makes the data set alone")
 	fm, bad := container(w)
 	if bad != nil {
 		e.Keys = append(e.Keys, *bad)

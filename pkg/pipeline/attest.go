@@ -13,7 +13,7 @@ import (
 // AttestOptions names a result and where its archive goes.
 type AttestOptions struct {
 	// Run is the run folder, Manifest the path of the manifest's header, Archive the folder of the archive: new, or empty. A run without
-	// a data set has its manifest in the run folder (NoDataManifest), which is what "" stands for.
+	// a data set, or whose data set was removed, has its manifest in the run folder (NoDataManifest), which is what "" stands for.
 	Run, Manifest, Archive string
 	// Key signs.
 	Key *attest.PrivateKey

@@ -25,8 +25,10 @@ type DLIOOptions struct {
 	// Config is how the run was asked for.
 	Config  DLIOConfig
 	Workers int
-	Redact  bool
-	Tool    record.Tool
+	// OverwriteCheckpoints is RunOptions.OverwriteCheckpoints.
+	OverwriteCheckpoints bool
+	Redact               bool
+	Tool                 record.Tool
 	Notify
 }
 
@@ -45,7 +47,7 @@ func DataFolder(w *workload.Workload) string {
 // writes checkpoints where workflow.train or workflow.checkpoint ask for it, and leaves DLIO's files in the folder of results, with our
 // record beside them. Without dataset.keep_files the data set is removed after training. The record is nil where nothing but data was
 // asked for. As in DLIO, figures below the thresholds of the workload are no error: the record and summary.json tell of them.
-func DLIO(ctx context.Context, o DLIOOptions) (*record.Record, error) {
+func DLIO(ctx context.Context, o DLIOOptions) (rec *record.Record, err error) {
 	w := o.Workload.Workload
 	f := w.Workflow
 	if !f.GenerateData && !f.Train && !f.Checkpoint {
@@ -58,7 +60,11 @@ func DLIO(ctx context.Context, o DLIOOptions) (*record.Record, error) {
 	}
 	if f.GenerateData && (f.Train || f.Checkpoint) {
 		// What cannot be run is refused before hours of generating.
-		if _, err := Plan(ctx, w, ""); err != nil {
+		plan, err := Plan(ctx, w, "")
+		if err == nil && !o.OverwriteCheckpoints {
+			err = ownCheckpoints(ctx, plan, w.Checkpoint.CheckpointFolder)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -67,6 +73,12 @@ func DLIO(ctx context.Context, o DLIOOptions) (*record.Record, error) {
 			return nil, err
 		}
 	}
+	unmake := unmade(o.Out)
+	defer func() {
+		if rec == nil && err != nil {
+			unmake()
+		}
+	}()
 	if err := freshFolder(o.Out); err != nil {
 		return nil, err
 	}
@@ -83,8 +95,8 @@ func DLIO(ctx context.Context, o DLIOOptions) (*record.Record, error) {
 			return nil, err
 		}
 	}
-	rec, err := Run(ctx, RunOptions{Workload: o.Workload, Data: data, Manifest: o.Manifest, Out: o.Out, Workers: o.Workers, Redact: o.Redact,
-		Tool: o.Tool, DLIO: o.Config, Notify: o.Notify})
+	rec, err = Run(ctx, RunOptions{Workload: o.Workload, Data: data, Manifest: o.Manifest, Out: o.Out, Workers: o.Workers, Redact: o.Redact,
+		OverwriteCheckpoints: o.OverwriteCheckpoints, Tool: o.Tool, DLIO: o.Config, Notify: o.Notify})
 	if rec != nil && errors.Is(err, ErrThreshold) {
 		o.stage("%v; as in DLIO, that is no failure", err)
 		err = nil
@@ -95,7 +107,10 @@ func DLIO(ctx context.Context, o DLIOOptions) (*record.Record, error) {
 	if err := RemoveData(ctx, data, o.Manifest); err != nil {
 		return rec, err
 	}
-	o.stage("removed the data set, as dataset.keep_files asks")
+	if err := keepManifest(o.Manifest, o.Out); err != nil {
+		return rec, err
+	}
+	o.stage("removed the data set, as dataset.keep_files asks; its manifest is with the results")
 	return rec, nil
 }
 

@@ -15,7 +15,8 @@ import (
 	"github.com/benchpin/benchpin/pkg/workload"
 )
 
-// NoDataManifest is the manifest, in the run folder, of a run that reads no data set: it lists no file, so that a record always names a
+// NoDataManifest is the manifest, in the run folder, of a run whose data set was removed after it (dataset.keep_files), or that reads none.
+// Then it lists no file, so that a record always names a
 // manifest and an archive always holds one.
 const NoDataManifest = "manifest.json"
 

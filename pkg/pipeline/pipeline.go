@@ -49,8 +49,10 @@ type Options struct {
 	Key *attest.PrivateKey
 	// Workers is how many files are generated or hashed at once; below 1: the packages' own choice.
 	Workers int
-	Redact  bool
-	Tool    record.Tool
+	// OverwriteCheckpoints is RunOptions.OverwriteCheckpoints.
+	OverwriteCheckpoints bool
+	Redact               bool
+	Tool                 record.Tool
 	Notify
 }
 
@@ -107,6 +109,11 @@ func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 			return out, err
 		}
 	}
+	if !o.OverwriteCheckpoints {
+		if err := ownCheckpoints(ctx, plan, l.Checkpoints()); err != nil {
+			return out, err
+		}
+	}
 	if err := os.MkdirAll(o.Dir, 0o777); err != nil {
 		return out, fmt.Errorf("make the pipeline's folder: %w", err)
 	}
@@ -137,7 +144,7 @@ func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 	id := NewID(time.Now())
 	out.Run = l.Run(id)
 	rec, missed := Run(ctx, RunOptions{Workload: o.Workload, Data: l.Data(), Manifest: l.Manifest(), Checkpoints: l.Checkpoints(),
-		Out: out.Run, ID: id, Workers: o.Workers, Redact: o.Redact, Tool: o.Tool, Notify: o.Notify})
+		OverwriteCheckpoints: o.OverwriteCheckpoints, Out: out.Run, ID: id, Workers: o.Workers, Redact: o.Redact, Tool: o.Tool, Notify: o.Notify})
 	out.Record = rec
 	if missed != nil && !errors.Is(missed, ErrThreshold) {
 		return out, missed
@@ -148,7 +155,11 @@ func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 	if only || o.Workload.Workload.Dataset.KeepFiles {
 		return out, missed
 	}
-	if err := RemoveData(ctx, l.Data(), l.Manifest()); err != nil {
+	err = RemoveData(ctx, l.Data(), l.Manifest())
+	if err == nil {
+		err = keepManifest(l.Manifest(), out.Run)
+	}
+	if err != nil {
 		return out, errors.Join(missed, err)
 	}
 	o.stage("removed  the data set, as dataset.keep_files asks; its recipe makes it again")

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/benchpin/benchpin/pkg/manifest"
@@ -63,4 +65,51 @@ func RemoveData(ctx context.Context, data, manifestPath string) (err error) {
 		}
 	}
 	return nil
+}
+
+// keepManifest moves the manifest of a data set that was removed into the run folder, under the name NoDataManifest: beside data that are
+// not there it would be in the way, and to attest the run takes it.
+func keepManifest(manifestPath, run string) error {
+	to := filepath.Join(run, NoDataManifest)
+	// The header goes last, and leaves last: without it the others are no manifest.
+	for _, file := range []struct{ from, to string }{
+		{groupsPath(manifestPath), groupsPath(to)}, {manifest.EntriesPath(manifestPath), manifest.EntriesPath(to)}, {manifestPath, to},
+	} {
+		err := move(file.from, file.to)
+		if errors.Is(err, fs.ErrNotExist) && file.from == groupsPath(manifestPath) {
+			continue // not every manifest has one
+		}
+		if err != nil {
+			return fmt.Errorf("move the manifest of the removed data set to the run folder: %w", err)
+		}
+	}
+	return nil
+}
+
+// groupsPath is where the groups of digests of a manifest stand.
+func groupsPath(header string) string { return strings.TrimSuffix(header, ".json") + ".groups.bin" }
+
+// move renames a file, or copies it where that is another file system.
+func move(from, to string) error {
+	err := os.Rename(from, to)
+	if !errors.Is(err, syscall.EXDEV) {
+		return err
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if err == nil {
+		err = out.Sync()
+	}
+	if err = errors.Join(err, out.Close()); err != nil {
+		return errors.Join(err, os.Remove(to))
+	}
+	return os.Remove(from)
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/benchpin/benchpin/pkg/manifest"
 )
 
 // TestKeepFiles: without keep_files the data set is gone at the end, the archive verifies without it, and it can be made again.
@@ -17,6 +19,19 @@ func TestKeepFiles(t *testing.T) {
 	}
 	if _, err := os.Lstat(l.Data()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the data set is still there: %v", err)
+	}
+	// Where the data set was, nothing is left; its manifest is in the run folder, from where the run can be attested once more.
+	for _, path := range []string{l.Manifest(), manifest.EntriesPath(l.Manifest())} {
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is still there: %v", path, err)
+		}
+	}
+	key, _, err := ownKey(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Attest(t.Context(), AttestOptions{Run: out.Run, Archive: filepath.Join(t.TempDir(), "again"), Key: key}); err != nil {
+		t.Errorf("attested once more: %v", err)
 	}
 	w := small(t).Workload
 	h, err := Generate(t.Context(), GenerateOptions{Workload: w, Data: l.Data(), Manifest: filepath.Join(t.TempDir(), "m.json")})

@@ -36,6 +36,8 @@ type RunOptions struct {
 	Data, Manifest string
 	// Checkpoints is the folder that checkpoints are written to; "" is the workload's.
 	Checkpoints string
+	// OverwriteCheckpoints lets checkpoints replace files that are not those of this very workload.
+	OverwriteCheckpoints bool
 	// Out is the run folder. It is made, and must not hold a record yet.
 	Out string
 	// ID names the run; "" makes a new one.
@@ -63,18 +65,22 @@ func NewID(now time.Time) string {
 // interrupted it is marked incomplete. The error wraps *manifest.MismatchError where the data set is not what its manifest says,
 // *bench.IdentityError and ErrVerification where a file was changed or replaced meanwhile, and ErrThreshold where the run is complete and its figures are below the workload's thresholds.
 func Run(ctx context.Context, o RunOptions) (rec *record.Record, err error) {
-	if _, there := os.Lstat(o.Out); errors.Is(there, fs.ErrNotExist) {
-		defer func() {
-			if rec == nil {
-				_ = os.Remove(o.Out) // only when it is empty: the run did not begin
-			}
-		}()
-	}
+	unmake := unmade(o.Out)
+	defer func() {
+		if rec == nil {
+			unmake() // the run did not begin
+		}
+	}()
 	r, err := newRun(ctx, &o)
 	if err != nil {
 		return nil, err
 	}
 	defer r.close()
+	if !bench.CheckpointOnly(r.w) && !o.OverwriteCheckpoints {
+		if err := ownCheckpoints(ctx, r.plan, o.Checkpoints); err != nil {
+			return nil, err
+		}
+	}
 	if !bench.CheckpointOnly(r.w) {
 		switch r.w.Benchpin.Verify {
 		case workload.VerifyBefore:
@@ -118,6 +124,15 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 			return nil, err
 		}
 	}
+	if bench.CheckpointOnly(r.w) && !o.OverwriteCheckpoints {
+		plan, err := newPlan(ctx, r.w, nil)
+		if err != nil {
+			return nil, err
+		}
+		if err := ownCheckpoints(ctx, plan, o.Checkpoints); err != nil {
+			return nil, err
+		}
+	}
 	if err := freshFolder(o.Out); err != nil {
 		return nil, err
 	}
@@ -158,6 +173,25 @@ func (r *run) close() {
 	}
 }
 
+// unmade returns what removes a folder that is not there yet, and those above it that are not there either, as far as they are empty then.
+func unmade(dir string) func() {
+	var made []string
+	for dir != "" {
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		made = append(made, dir)
+		dir = filepath.Dir(dir)
+	}
+	return func() {
+		for _, dir := range made {
+			if os.Remove(dir) != nil {
+				return
+			}
+		}
+	}
+}
+
 // freshFolder refuses a run folder that holds a result already.
 func freshFolder(dir string) error {
 	if dir == "" {
@@ -172,6 +206,20 @@ func freshFolder(dir string) error {
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return fmt.Errorf("make the run folder: %w", err)
+	}
+	return nil
+}
+
+// ownCheckpoints refuses a checkpoint folder that holds something else under the names of the plan's checkpoints. Those that an earlier
+// run of the same workload left are written over, as DLIO does.
+func ownCheckpoints(ctx context.Context, plan *bench.Plan, folder string) error {
+	st, err := store.NewFolder(folder, store.FolderOptions{})
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	if err := plan.OwnCheckpoints(ctx, st); err != nil {
+		return fmt.Errorf("checkpoint folder %s: %w; give another folder, or --overwrite-checkpoints", folder, err)
 	}
 	return nil
 }
@@ -281,7 +329,7 @@ func (r *run) evict(ctx context.Context) error {
 			return err
 		}
 		if err := r.data.Evict(name); err != nil {
-			return fmt.Errorf("drop the data set from the page cache: %w", err)
+			return err
 		}
 	}
 	return nil

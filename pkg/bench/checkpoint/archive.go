@@ -173,6 +173,16 @@ func (a *archive) tail(crcs []uint32) []byte {
 
 func clamp32(v int64) uint32 { return uint32(min(v, limit32)) }
 
+// firstTensor is the offset of the first tensor's content.
+func (a *archive) firstTensor() int64 {
+	for i := range a.records {
+		if a.records[i].tensor >= 0 {
+			return a.records[i].start
+		}
+	}
+	return a.size
+}
+
 // where names the part of the file that the offset lies in, for messages.
 func (a *archive) where(off int64) string {
 	for i := range a.records {
