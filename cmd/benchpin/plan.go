@@ -10,6 +10,7 @@ import (
 func (a *app) planCommand() *cobra.Command {
 	var (
 		flags        workloadFlags
+		pinned       pinnedFlags
 		manifestPath string
 		asJSON       bool
 	)
@@ -24,11 +25,14 @@ With --manifest the plan is for that data set; without, for the one that the wor
 		Example: "  benchpin plan quickstart --accelerators 8",
 		Args:    oneWorkload,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := pinned.set(cmd, &flags); err != nil {
+				return err
+			}
 			resolved, err := a.load(cmd, &flags, args)
 			if err != nil {
 				return err
 			}
-			p, err := pipeline.Plan(cmd.Context(), resolved.Workload, manifestPath)
+			p, resolved, err := pipeline.PlanOn(cmd.Context(), resolved, manifestPath)
 			if err != nil {
 				return err
 			}
@@ -42,6 +46,7 @@ With --manifest the plan is for that data set; without, for the one that the wor
 		},
 	}
 	flags.add(cmd)
+	pinned.add(cmd)
 	cmd.Flags().StringVar(&manifestPath, "manifest", "", "`file` of the manifest's header")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd

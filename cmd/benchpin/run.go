@@ -18,6 +18,7 @@ func (a *app) runCommand() *cobra.Command {
 	var (
 		flags       workloadFlags
 		data        dataFlags
+		pinned      pinnedFlags
 		out         string
 		checkpoints string
 		verify      string
@@ -31,15 +32,23 @@ func (a *app) runCommand() *cobra.Command {
 		GroupID: groupMain,
 		Long: `Verify the data set against its manifest, run the workload on it, and write the run folder: record.json and the raw step times.
 
+The data set may be one that nobody generated, pinned by "benchpin data pin". Its files are read as what --format says, or else the
+manifest, the workload, or their names; "raw" reads any file as one sample. The workload "pinned" takes any folder.
+
 Exit code 3: the run is complete and misses a threshold. 4: the data set is not what its manifest says. With verification before the
 run nothing was run then and nothing is printed; where it was found during the run or after it, the run folder holds what there is,
 marked incomplete. 130: interrupted; what there is stands in the run folder, marked incomplete.`,
 		Example: `  benchpin data generate quickstart --data ./qs
-  benchpin run quickstart --data ./qs --checkpoints ./checkpoints --out ./results`,
+  benchpin run quickstart --data ./qs --checkpoints ./checkpoints --out ./results
+  benchpin data pin --data ./photos
+  benchpin run pinned --data ./photos --out ./photos-run`,
 		Args: oneWorkload,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if verify != "" {
 				flags.set = append(flags.set, "benchpin.verify="+verify)
+			}
+			if err := pinned.set(cmd, &flags); err != nil {
+				return err
 			}
 			resolved, err := a.load(cmd, &flags, args)
 			if err != nil {
@@ -73,6 +82,7 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 	}
 	flags.add(cmd)
 	data.add(cmd)
+	pinned.add(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "run `folder`; results are never overwritten (default: runs/<id>)")
 	cmd.Flags().StringVar(&checkpoints, "checkpoints", "", "`folder` that checkpoints are written to (default: checkpoint.checkpoint_folder)")
 	cmd.Flags().StringVar(&verify, "verify", "", "when the data set is compared with its manifest: before, after or none (default: benchpin.verify of the workload)")

@@ -24,6 +24,31 @@ func (f *workloadFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.strict, "strict", false, "refuse unknown keys instead of warning")
 }
 
+// pinnedFlags are the flags of the commands that run a workload on data that nobody generated: how its files are read.
+type pinnedFlags struct {
+	format  string
+	samples int
+}
+
+func (f *pinnedFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.format, "format", "", "read the files of a pinned data set as this `FORMAT`, raw for any (default: what the manifest, the workload or their names say)")
+	cmd.Flags().IntVar(&f.samples, "samples-per-file", 0, "samples in each file of a pinned data set (default: dataset.num_samples_per_file of the workload)")
+}
+
+// set gives them to the workload.
+func (f *pinnedFlags) set(cmd *cobra.Command, w *workloadFlags) error {
+	if cmd.Flags().Changed("format") {
+		w.set = append(w.set, "dataset.format="+f.format)
+	}
+	if cmd.Flags().Changed("samples-per-file") {
+		if f.samples < 1 {
+			return usagef("--samples-per-file %d: expected 1 or more", f.samples)
+		}
+		w.set = append(w.set, fmt.Sprintf("dataset.num_samples_per_file=%d", f.samples))
+	}
+	return nil
+}
+
 // load resolves the one WORKLOAD among args with the overrides among args and flags, and prints its warnings.
 func (a *app) load(cmd *cobra.Command, f *workloadFlags, args []string) (*workload.Resolved, error) {
 	names, overrides := splitOverrides(args)

@@ -18,6 +18,20 @@ type Evaluated interface {
 	Evaluation() Dataset
 }
 
+// Foreign is a Dataset of files that nobody generated: what is known of their samples is what the manifest and the workload say. The
+// logical size of a sample is its file's size divided by the samples of a file, rounded down, whatever the container: it needs no look
+// into the file. SampleBytes returns it.
+type Foreign interface {
+	// Companions is true where each file has the companions that its container knows; where a container can do without, false.
+	Companions() bool
+}
+
+// foreign returns the data set as a Foreign, nil if its recipe says what is in its files.
+func foreign(ds Dataset) Foreign {
+	f, _ := ds.(Foreign)
+	return f
+}
+
 // evaluationOf is the part of a data set for evaluation, nil if it has none.
 func evaluationOf(ds Dataset) Dataset {
 	if e, ok := ds.(Evaluated); ok {

@@ -62,7 +62,7 @@ func ExpectedTranscript(ctx context.Context, p *Plan, ds Dataset) (record.Transc
 	if p.order == nil { // nothing is read
 		return Expected(ctx, p.Schedule(), nil)
 	}
-	t, err := Expected(ctx, p.Schedule(), sizes{ds, p.reading.format})
+	t, err := Expected(ctx, p.Schedule(), p.reading.sizes(ds))
 	if err != nil || p.eval == nil {
 		return t, err
 	}
@@ -71,7 +71,7 @@ func ExpectedTranscript(ctx context.Context, p *Plan, ds Dataset) (record.Transc
 		return record.Transcript{}, fmt.Errorf("transcript: the plan has %d evaluations, and the data set no files for them", p.Evaluation.Passes)
 	}
 	schedule, _ := p.EvaluationSchedule()
-	v, err := Expected(ctx, schedule, sizes{eval, p.reading.format})
+	v, err := Expected(ctx, schedule, p.reading.sizes(eval))
 	if err != nil {
 		return record.Transcript{}, fmt.Errorf("evaluation: %w", err)
 	}

@@ -38,6 +38,23 @@ type reading struct {
 	threads, prefetch int
 	keep              loader.Keep
 	samples           int64 // of a file
+	// shared: the size of a sample is its share of the file (Foreign). alone: files have no companions.
+	shared, alone bool
+}
+
+// of takes from the data set what concerns reading it.
+func (r *reading) of(ds Dataset) {
+	if f := foreign(ds); f != nil {
+		r.shared, r.alone = true, !f.Companions()
+	}
+}
+
+// companions are those of each file.
+func (r *reading) companions() []format.Companion {
+	if c, ok := r.format.(format.Companioned); ok && !r.alone {
+		return c.Companions()
+	}
+	return nil
 }
 
 // newReading resolves the keys of section reader.
@@ -156,13 +173,11 @@ func (r *run) source(ds Dataset, evaluation bool, buffers *loader.Buffers) *load
 	src := &loader.Source{Store: r.o.Data, Decoder: rd.format, Buffers: buffers,
 		Path:        func(i int64) string { return ds.Path(int(i)) },
 		Size:        func(i int64) int64 { return ds.Size(int(i)) },
-		SampleBytes: func(i int64) int64 { return sizes{ds, rd.format}.SampleBytes(int(i)) },
-		Keep:        rd.keep, Whole: rd.whole(), Idle: rd.fileless(),
+		SampleBytes: func(i int64) int64 { return rd.sizes(ds).SampleBytes(int(i)) },
+		Keep:        rd.keep, Whole: rd.whole(), Idle: rd.fileless(), Shared: rd.shared,
 	}
-	if c, ok := rd.format.(format.Companioned); ok {
-		for _, c := range c.Companions() {
-			src.Companions = append(src.Companions, c.Path)
-		}
+	for _, c := range rd.companions() {
+		src.Companions = append(src.Companions, c.Path)
 	}
 	if identity := r.o.Identity; identity != nil {
 		src.Identity = func(i int64, companion int) (store.Info, bool) {

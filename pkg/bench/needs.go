@@ -8,7 +8,6 @@ import (
 	"github.com/benchpin/benchpin/pkg/bench/checkpoint"
 	"github.com/benchpin/benchpin/pkg/bench/loader"
 	"github.com/benchpin/benchpin/pkg/bench/sampler"
-	"github.com/benchpin/benchpin/pkg/format"
 	"github.com/benchpin/benchpin/pkg/record"
 )
 
@@ -124,9 +123,7 @@ func (p *Plan) keptOpen() int64 {
 	if p.reading.keep == loader.KeepAll {
 		each = p.order.Files()
 	}
-	if c, ok := rd.format.(format.Companioned); ok {
-		each *= 1 + int64(len(c.Companions()))
-	}
+	each *= 1 + int64(len(rd.companions()))
 	return int64(p.Accelerators) * max(1, rd.workers()) * each
 }
 

@@ -80,7 +80,7 @@ func NewPlan(w *workload.Workload, ds Dataset) (*Plan, error) {
 	if CheckpointOnly(w) {
 		return planCheckpointOnly(w)
 	}
-	rd, err := supported(w)
+	rd, err := supported(w, ds)
 	if err != nil {
 		return nil, err
 	}

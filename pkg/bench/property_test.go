@@ -166,7 +166,7 @@ func drawWorkload(t *rapid.T, container string) *workload.Workload {
 		d, r := &w.Dataset, &w.Reader
 		d.Format, d.RecordLengthBytes = container, 1200
 		d.NumSamplesPerFile = rapid.IntRange(1, 7).Draw(t, "samples a file")
-		if container == "jpeg" || container == "png" {
+		if container == "jpeg" || container == "png" || container == "raw" {
 			d.NumSamplesPerFile = 1
 		}
 		if container == "parquet" {

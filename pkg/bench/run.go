@@ -175,9 +175,17 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 type sizes struct {
 	ds     Dataset
 	format format.Format
+	shared bool // a sample is a share of its file, whatever is read of it
 }
 
-func (s sizes) SampleBytes(file int) int64 { return format.Selected(s.format, s.ds.SampleBytes(file)) }
+func (r *reading) sizes(ds Dataset) sizes { return sizes{ds, r.format, r.shared} }
+
+func (s sizes) SampleBytes(file int) int64 {
+	if s.shared {
+		return s.ds.SampleBytes(file)
+	}
+	return format.Selected(s.format, s.ds.SampleBytes(file))
+}
 
 func newRun(o Options) (*run, error) {
 	p := o.Plan

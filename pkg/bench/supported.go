@@ -40,8 +40,8 @@ func (e *UnsupportedError) Error() string {
 // Unwrap makes errors.Is(err, ErrUnsupported) true.
 func (e *UnsupportedError) Unwrap() error { return ErrUnsupported }
 
-// supported checks that everything the workload asks of the timed run exists, and returns how its samples are read.
-func supported(w *workload.Workload) (reading, error) {
+// supported checks that everything the workload asks of the timed run on the data set exists, and returns how its samples are read.
+func supported(w *workload.Workload, ds Dataset) (reading, error) {
 	var e UnsupportedError
 	refuse := func(bad bool, key string, found any, supported string) {
 		if bad {
@@ -62,7 +62,7 @@ func supported(w *workload.Workload) (reading, error) {
 
 	word("framework", w.Framework, "pytorch", "tensorflow")
 	refuse(!w.Workflow.Train, "workflow.train", false, "true: without training and checkpoints there is nothing to run; \"benchpin data generate\" makes the data set alone")
-	fm, bad := container(w)
+	fm, bad := containerFor(w, ds)
 	if bad != nil {
 		e.Keys = append(e.Keys, *bad)
 	}
@@ -82,6 +82,7 @@ func supported(w *workload.Workload) (reading, error) {
 	refuse(derived && w.Reader.DataLoaderSampler != "" && w.Reader.DataLoaderSampler != own, "reader.data_loader_sampler",
 		fmt.Sprintf("%q", w.Reader.DataLoaderSampler), own+" with data_loader "+w.Reader.DataLoader)
 	rd := newReading(w, fm)
+	rd.of(ds)
 	if refused, those := rd.containers(w.Dataset.Format); refused && bad == nil {
 		refuse(true, "dataset.format", fmt.Sprintf("%q", w.Dataset.Format), those)
 	}
@@ -99,14 +100,22 @@ func supported(w *workload.Workload) (reading, error) {
 // datasetKey finds the key that an error about a container names.
 var datasetKey = regexp.MustCompile(`dataset\.[a-z0-9_.]*[a-z0-9_]`)
 
-// container returns the container of the data set's files, or the key that asks for one that does not exist.
-func container(w *workload.Workload) (format.Format, *Unsupported) {
-	spec, err := format.SpecOf(&w.Dataset)
-	if err == nil {
-		var f format.Format
-		if f, err = format.New(spec); err == nil {
-			return f, nil
+// container returns the container of the files of a generated data set, or the key that asks for one that does not exist.
+func container(w *workload.Workload) (format.Format, *Unsupported) { return containerFor(w, nil) }
+
+// containerFor is container for a data set, which may be one that nobody generated.
+func containerFor(w *workload.Workload, ds Dataset) (f format.Format, _ *Unsupported) {
+	var spec format.Spec
+	var err error
+	if foreign(ds) != nil {
+		if spec, err = format.ForeignSpec(&w.Dataset); err == nil {
+			f, err = format.NewForeign(spec, w.Dataset.NumSamplesPerFile)
 		}
+	} else if spec, err = format.SpecOf(&w.Dataset); err == nil {
+		f, err = format.New(spec)
+	}
+	if err == nil {
+		return f, nil
 	}
 	u := &Unsupported{Key: "dataset.format", Found: fmt.Sprintf("%q", w.Dataset.Format), Supported: err.Error()}
 	if !slices.Contains(format.Names(), w.Dataset.Format) {

@@ -58,9 +58,9 @@ func rowBytes(columns []format.Column) (int64, error) {
 	return row, nil
 }
 
-// exactImage reports whether files are images of exactly the size asked for (dataset.jpeg.sizing).
-func (doc *document) exactImage() bool {
-	return (doc.Format == "jpeg" || doc.Format == "png") && (doc.Options == nil || doc.Options.Sizing == "")
+// exactFile reports whether files have exactly the size asked for: raw ones, and images unless dataset.jpeg.sizing says otherwise.
+func (doc *document) exactFile() bool {
+	return doc.Format == format.RawName || (doc.Format == "jpeg" || doc.Format == "png") && (doc.Options == nil || doc.Options.Sizing == "")
 }
 
 // setFormat makes the container that the recipe names, and looks at what it can.

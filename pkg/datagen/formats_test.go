@@ -41,6 +41,7 @@ func containers() map[string][]string {
 			"{name: b, dtype: int8}, {name: c, dtype: float16, read: false}, {name: d, dtype: float64}]}"},
 		"parquet zstd":  {"format: parquet", "num_samples_per_file: 50", "compression: zstd", "parquet: {row_group_size: 16, columns: [{name: a, size: 30}]}"},
 		"parquet plain": {"format: parquet", "num_samples_per_file: 5", "record_length_bytes: 1000"},
+		"raw":           {"format: raw", "record_length_bytes: 20011"},
 		"synthetic":     {"format: synthetic", "record_length_bytes: 1000"},
 	}
 }

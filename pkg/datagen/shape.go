@@ -35,7 +35,7 @@ func (r *Recipe) checkShape() error {
 		r.spread = math.Sqrt(v)
 	}
 	// An image of the exact size asked for need not be a square.
-	r.flat = r.doc.exactImage() && s == 0
+	r.flat = r.doc.exactFile() && s == 0
 	if r.spread == 0 {
 		return r.checkSize(r.dims(0))
 	}

@@ -81,6 +81,7 @@ func specimens() []specimen {
 			fit: sevenBytes, dtypes: []string{"uint8"}},
 		{spec: Spec{Name: "png"}, fit: onePicture, dtypes: []string{"uint8"}, whole: true},
 		{spec: Spec{Name: "png", Sizing: sizingEncoded}, fit: shownPicture, dtypes: []string{"uint8"}, whole: true},
+		{spec: Spec{Name: "raw"}, fit: oneSample, whole: true, loose: true},
 		{spec: Spec{Name: "synthetic"}, unsaid: true, idle: true},
 		{spec: Spec{Name: "tfrecord"}},
 	}, librarySpecimens()...)

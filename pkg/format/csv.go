@@ -14,6 +14,7 @@ import (
 // be compressed whole. Its size follows from the numbers.
 type table struct {
 	packing string // "", "gzip" or "zip"
+	foreign int    // samples of each file of other origin, whose lines hold anything; 0: files are ours
 	writers *sync.Pool
 	readers *sync.Pool
 }
@@ -30,8 +31,8 @@ func newTable(s Spec) (Format, error) {
 		return nil, fmt.Errorf("dataset.compression is %q; csv files are written uncompressed (none), or by gzip or zip, whose bytes "+
 			"the same version of the generator always repeats: take one of these", s.Compression)
 	}
-	return table{s.Compression, &sync.Pool{New: func() any { return newTableWriter() }},
-		&sync.Pool{New: func() any { return newTableReader() }}}, nil
+	return table{packing: s.Compression, writers: &sync.Pool{New: func() any { return newTableWriter() }},
+		readers: &sync.Pool{New: func() any { return newTableReader() }}}, nil
 }
 
 func (table) Name() string { return "csv" }

@@ -20,6 +20,8 @@ type tableReader struct {
 	cells int64 // in each row, known after the first
 	row   int64 // commas in the current row
 	cell  bool  // the current row has begun
+
+	foreign int // samples of each file of other origin; 0: the table is one of ours
 }
 
 // Classes of bytes.
@@ -48,7 +50,7 @@ func (f table) ReadSample(file io.ReaderAt, size int64, k int, buf []byte) (Samp
 	defer z.release()
 	*z = zipReader{reader: z.reader, inflated: z.inflated}
 	z.reset(file, size, buf)
-	t.rows, t.cells, t.row, t.cell = 0, 0, 0, false
+	t.rows, t.cells, t.row, t.cell, t.foreign = 0, 0, 0, false, f.foreign
 	var err error
 	switch f.packing {
 	case "gzip":
@@ -63,6 +65,9 @@ func (f table) ReadSample(file io.ReaderAt, size int64, k int, buf []byte) (Samp
 	if err != nil {
 		return Sample{}, err
 	}
+	if t.foreign > 0 {
+		return t.foreignSample(k, size)
+	}
 	if t.cell || t.row > 0 {
 		return Sample{}, &DataError{Format: "csv", Offset: z.at(), Problem: "the last row has no end", Err: io.ErrUnexpectedEOF}
 	}
@@ -74,6 +79,10 @@ func (f table) ReadSample(file io.ReaderAt, size int64, k int, buf []byte) (Samp
 
 // feed takes the next piece of text.
 func (t *tableReader) feed(p []byte) error {
+	if t.foreign > 0 {
+		t.lines(p)
+		return nil
+	}
 	row, cell := t.row, t.cell
 	for i, b := range p {
 		switch t.class[b] {

@@ -13,6 +13,7 @@ import (
 type hdf5 struct {
 	datasets int
 	readers  *sync.Pool
+	foreign  bool       // data sets have any name
 	shown    *sync.Pool // of *h5Shown, in a build with libhdf5
 }
 
@@ -137,8 +138,9 @@ func (f hdf5) ReadSample(file io.ReaderAt, size int64, k int, buf []byte) (Sampl
 	defer f.readers.Put(r)
 	defer r.release()
 	r.reset(file, size, buf)
+	r.foreign = f.foreign
 	s, err := r.sample(f.datasets, k)
-	if err != nil && r.beyond {
+	if err != nil && r.beyond && !f.foreign {
 		if !h5Library {
 			return Sample{}, fmt.Errorf("%w; %s", err, h5Tag)
 		}

@@ -31,7 +31,10 @@ type h5Reader struct {
 	sets   []uint64 // addresses of the headers of records_0, records_1, ...
 	single uint64   // address of the header of "records"
 	plain  bool     // "records" is what is read
-	beyond bool     // the error at hand is about something that is sound, and that only libhdf5 reads
+	// foreign files have data sets of any name; others are the addresses of what the root group holds beside those.
+	foreign bool
+	others  []uint64
+	beyond  bool // the error at hand is about something that is sound, and that only libhdf5 reads
 }
 
 // h5Page is one page of the file.
@@ -156,7 +159,7 @@ func (r *h5Reader) root(datasets int) error {
 		return err
 	}
 	r.single, r.plain = h5Undefined, false
-	r.sets = r.sets[:0]
+	r.sets, r.others = r.sets[:0], r.others[:0]
 	for range datasets {
 		r.sets = append(r.sets, h5Undefined)
 	}
@@ -179,6 +182,11 @@ func (r *h5Reader) root(datasets int) error {
 	if datasets == 1 && r.sets[0] == h5Undefined {
 		r.sets[0], r.plain = r.single, r.single != h5Undefined // DLIO up to 2.0 wrote one data set, "records"
 	}
+	if r.foreign && r.sets[0] == h5Undefined {
+		if err := r.largest(at); err != nil {
+			return err
+		}
+	}
 	for i, address := range r.sets {
 		if address == h5Undefined {
 			return r.problem(at, "no data set records_%d; expected %d (dataset.hdf5.num_dset_per_record)", i, datasets)
@@ -191,6 +199,9 @@ func (r *h5Reader) root(datasets int) error {
 func (r *h5Reader) link(name []byte, address uint64) {
 	const prefix = "records"
 	if len(name) < len(prefix) || string(name[:len(prefix)]) != prefix {
+		if r.foreign && len(r.others) < h5MaxDatasets {
+			r.others = append(r.others, address)
+		}
 		return
 	}
 	number := name[len(prefix):]

@@ -399,3 +399,9 @@ func fuzzPictures(f *testing.F, name string) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, k int) { fuzzRead(t, first, data, k) })
 }
+
+// oneSample is a layout of one sample a file.
+func oneSample(l Layout) Layout {
+	l.Samples = 1
+	return l
+}

@@ -51,6 +51,9 @@ type npyHeader struct {
 	length  int64 // bytes before the payload
 	payload int64 // bytes of all elements
 	samples int64 // last dimension
+	first   int64 // first dimension
+	// opaque: the elements are not plain numbers, so that payload is unknown. Only foreign headers may be.
+	opaque bool
 }
 
 // sampleBytes returns the bytes of one of the samples; there must be at least one.
@@ -63,7 +66,10 @@ type source interface {
 }
 
 // readNPYHeader parses the header at the start of an .npy file of any version.
-func readNPYHeader(src source) (npyHeader, error) {
+func readNPYHeader(src source) (npyHeader, error) { return npyHeaderOf(src, false) }
+
+// npyHeaderOf is readNPYHeader; of a foreign array any type of elements and any shape is taken.
+func npyHeaderOf(src source, foreign bool) (npyHeader, error) {
 	p, err := src.take(npyPreamble)
 	if err != nil {
 		return npyHeader{}, err
@@ -89,14 +95,14 @@ func readNPYHeader(src source) (npyHeader, error) {
 		return npyHeader{}, err
 	}
 	h := npyHeader{length: total + length}
-	if text := h.parse(p); text != "" {
+	if text := h.parse(p, foreign); text != "" {
 		return npyHeader{}, src.problem(text)
 	}
 	return h, nil
 }
 
 // parse reads the header's text, a Python dictionary of exactly three entries, and returns what is wrong with it.
-func (h *npyHeader) parse(text []byte) string {
+func (h *npyHeader) parse(text []byte, foreign bool) string {
 	d := dict{text: text}
 	var seen [3]bool
 	var item, elements int64
@@ -112,7 +118,15 @@ func (h *npyHeader) parse(text []byte) string {
 		switch string(key) {
 		case "descr":
 			which = 0
-			if item, ok = d.elementSize(); !ok {
+			if start := d.at; foreign {
+				if item, ok = d.elementSize(); !ok {
+					d.at, h.opaque = start, true
+					ok = d.value()
+				}
+			} else {
+				item, ok = d.elementSize()
+			}
+			if !ok {
 				return "array header: the element type is not one of numpy's plain numbers"
 			}
 		case "fortran_order":
@@ -122,7 +136,7 @@ func (h *npyHeader) parse(text []byte) string {
 			}
 		case "shape":
 			which = 2
-			if elements, h.samples, ok = d.shape(); !ok {
+			if elements, h.first, h.samples, ok = d.shape(foreign); !ok {
 				return "array header: shape is not a tuple of numbers with at least one entry"
 			}
 		default:
@@ -234,22 +248,50 @@ func (d *dict) elementSize() (int64, bool) {
 	return n, ok && size.at == len(size.text) && n >= 1 && n <= 32
 }
 
-// shape reads a tuple and returns the product of its entries and the last of them.
-func (d *dict) shape() (elements, last int64, ok bool) {
+// shape reads a tuple and returns the product of its entries, the first and the last of them. An empty one is a single number.
+func (d *dict) shape(empty bool) (elements, first, last int64, ok bool) {
 	if !d.eat('(') {
-		return 0, 0, false
+		return 0, 0, 0, false
 	}
 	elements = 1
 	for n := 0; ; n++ {
 		if d.eat(')') {
-			return elements, last, n > 0
+			return elements, first, last, n > 0 || empty
 		}
 		if last, ok = d.number(); !ok {
-			return 0, 0, false
+			return 0, 0, 0, false
+		}
+		if n == 0 {
+			first = last
 		}
 		elements = mul(elements, last)
 		if !d.eat(',') && !(d.ahead(')') && n > 0) {
-			return 0, 0, false // one entry without a comma is a number in brackets, not a tuple
+			return 0, 0, 0, false // one entry without a comma is a number in brackets, not a tuple
+		}
+	}
+}
+
+// value passes over a text in quotes, or a list of such values: how numpy writes the types of structured elements.
+func (d *dict) value() bool {
+	depth := 0
+	for {
+		switch {
+		case d.eat('['), d.eat('('):
+			depth++
+		case d.eat(']'), d.eat(')'):
+			depth--
+		case depth > 0 && d.eat(','):
+		case d.ahead('\''), d.ahead('"'):
+			if _, ok := d.quoted(); !ok {
+				return false
+			}
+		default:
+			if _, ok := d.number(); !ok || depth == 0 {
+				return false
+			}
+		}
+		if depth <= 0 {
+			return depth == 0
 		}
 	}
 }

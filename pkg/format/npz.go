@@ -14,7 +14,10 @@ import (
 //
 // The local headers hold true 32-bit sizes beside the 64-bit ones, as Python up to 3.11.3 wrote them (later ones write
 // 0xffffffff and version 45): DLIO's direct-I/O reader finds the arrays by those fields.
-type npz struct{ readers *sync.Pool }
+type npz struct {
+	readers *sync.Pool
+	foreign int // samples of each file of other origin; 0: files are ours
+}
 
 // newZIP makes npz, or with dataset.compression zip the deflated form of it.
 func newZIP(s Spec) (Format, error) {
@@ -31,7 +34,7 @@ func newZIP(s Spec) (Format, error) {
 }
 
 func newNPZ() Format {
-	return npz{&sync.Pool{New: func() any { return &zipReader{reader: reader{format: "npz"}} }}}
+	return npz{readers: &sync.Pool{New: func() any { return &zipReader{reader: reader{format: "npz"}} }}}
 }
 
 func (npz) Name() string { return "npz" }

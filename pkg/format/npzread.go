@@ -26,6 +26,8 @@ type zipReader struct {
 	centSum   uint64
 	x         npyHeader
 	haveX     bool
+	foreign   int   // samples of each file of other origin, whose arrays have any names; 0: the file is one of ours
+	fits      bool  // an array of a foreign file has as many
 	directory int64 // offset of the central directory
 	end64     int64 // offset of the 64-bit end record, 0 if there is none
 }
@@ -57,10 +59,13 @@ func (f npz) ReadSample(file io.ReaderAt, size int64, k int, buf []byte) (Sample
 	z := f.readers.Get().(*zipReader)
 	defer f.readers.Put(z)
 	defer z.release()
-	*z = zipReader{reader: z.reader, inflated: z.inflated}
+	*z = zipReader{reader: z.reader, inflated: z.inflated, foreign: f.foreign}
 	z.reset(file, size, buf)
 	if err := z.walk(); err != nil {
 		return Sample{}, err
+	}
+	if f.foreign > 0 {
+		return z.foreignSample(k, size)
 	}
 	if k < 0 || int64(k) >= z.x.samples {
 		return Sample{}, z.problem(fmt.Sprintf("sample %d is asked for; x holds %d", k, z.x.samples))
@@ -127,6 +132,9 @@ func (z *zipReader) local() error {
 			return z.problem("more than one table")
 		}
 		return z.table.member(z, e)
+	}
+	if z.foreign > 0 {
+		return z.foreignArray(e)
 	}
 	if !e.isX {
 		return z.skip(e.packed)
@@ -282,7 +290,7 @@ func (z *zipReader) endRecord() error {
 		return z.problem(fmt.Sprintf("a comment of %d bytes, and %d follow", comment, z.size-z.at()))
 	case z.table != nil && z.members == 0:
 		return z.problem("no table")
-	case z.table == nil && !z.haveX:
+	case z.table == nil && z.foreign == 0 && !z.haveX:
 		return z.problem("no array x.npy")
 	}
 	return z.skip(comment)

@@ -156,6 +156,7 @@ func containers() []container {
 		{"npz", newZIP},
 		{"parquet", newParquet},
 		{"png", newPNG},
+		{RawName, plain(newRaw)},
 		{"synthetic", plain(newSynthetic)},
 		{"tfrecord", plain(newTFRecord)},
 	}

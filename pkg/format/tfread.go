@@ -17,6 +17,8 @@ type tfReader struct {
 	crc   uint32 // of those before
 	asked int64  // of the file before the current Next
 	pool  *sync.Pool
+	// foreign records hold anything: only their checksums are compared.
+	foreign bool
 }
 
 // ReadSample finds record k as a reader without an index does, from length to length, and reads it.
@@ -25,6 +27,7 @@ func (f tfrecord) ReadSample(file io.ReaderAt, size int64, k int, buf []byte) (S
 	defer f.readers.Put(t)
 	defer t.release()
 	t.reset(file, size, buf)
+	t.foreign = f.foreign
 	if k < 0 {
 		return Sample{}, t.problem(fmt.Sprintf("record %d is asked for; they count from 0", k))
 	}
@@ -62,6 +65,7 @@ func (f tfrecord) ReadSampleWith(file io.ReaderAt, size int64, open func(int) (i
 		return Sample{}, err
 	}
 	t.reset(index, indexSize, buf)
+	t.foreign = f.foreign
 	at, n, asked, err := t.place(k)
 	if err != nil {
 		return Sample{}, err
@@ -169,6 +173,12 @@ func (t *tfReader) frame(end int64) (int64, error) {
 func (t *tfReader) example(n int64) (int64, error) {
 	t.left, t.crc = n, 0
 	logical, found := int64(0), false
+	if t.foreign {
+		if err := t.pass(n); err != nil {
+			return 0, err
+		}
+		logical, found = n, true
+	}
 	for t.left > 0 {
 		feature, err := t.enter(0, 1)
 		if err != nil {
@@ -349,7 +359,7 @@ func (t *tfReader) pass(n int64) error {
 func (f tfrecord) Stream(file io.ReaderAt, size int64, buf []byte) SampleStream {
 	t := f.readers.Get().(*tfReader)
 	t.reset(file, size, buf)
-	t.pool, t.asked = f.readers, 0
+	t.pool, t.asked, t.foreign = f.readers, 0, f.foreign
 	return t
 }
 

@@ -15,10 +15,13 @@ import (
 
 // tfrecord is TensorFlow's record file: each sample is one record, a serialised tf.train.Example with the features image (the
 // sample's bytes) and size (their number). Each file has an index, one line "<offset> <length>" a record, the framing included.
-type tfrecord struct{ readers *sync.Pool }
+type tfrecord struct {
+	readers *sync.Pool
+	foreign bool // records hold anything
+}
 
 func newTFRecord() Format {
-	return tfrecord{&sync.Pool{New: func() any { return &tfReader{reader: reader{format: "tfrecord"}} }}}
+	return tfrecord{readers: &sync.Pool{New: func() any { return &tfReader{reader: reader{format: "tfrecord"}} }}}
 }
 
 func (tfrecord) Name() string { return "tfrecord" }

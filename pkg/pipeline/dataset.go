@@ -25,6 +25,8 @@ var (
 
 	_ bench.Evaluated = recipeFiles{}
 	_ bench.Evaluated = (*pinnedFiles)(nil)
+	_ bench.Evaluated = foreignFiles{}
+	_ bench.Foreign   = foreignFiles{}
 )
 
 // recipeFiles is a part of a data set that a recipe determines, whether it was generated yet or not.
@@ -90,29 +92,33 @@ func (d recipeFiles) Size(i int) int64 {
 
 // pinnedPart is the training or the evaluation part of a data set as its manifest lists it.
 type pinnedPart struct {
-	recipe datagen.Recipe
-	first  int // number of its first file among the recipe's data files
-	paths  []string
-	sizes  []int64
+	*contents
+	first int // number of its first file among all data files
+	paths []string
+	sizes []int64
+}
+
+// contents is what both parts of a data set have in common.
+type contents struct {
+	files      int                // data files of both parts
+	companions []format.Companion // of each
+	// sample is the size of one sample of data file i, which has so many bytes.
+	sample func(i int, size int64) int64
 }
 
 func (d pinnedPart) Files() int              { return len(d.paths) }
 func (d pinnedPart) Path(i int) string       { return d.paths[i] }
 func (d pinnedPart) Size(i int) int64        { return d.sizes[i] }
-func (d pinnedPart) SampleBytes(i int) int64 { return d.recipe.File(d.first + i).Layout.SampleBytes() }
+func (d pinnedPart) SampleBytes(i int) int64 { return d.sample(d.first+i, d.sizes[i]) }
 
 // all gives the paths of the part's files, each followed by its companions.
 func (d pinnedPart) all() iter.Seq[string] {
-	var companions []format.Companion
-	if f, ok := d.recipe.Format().(format.Companioned); ok {
-		companions = f.Companions()
-	}
 	return func(yield func(string) bool) {
 		for _, path := range d.paths {
 			if !yield(path) {
 				return
 			}
-			for _, c := range companions {
+			for _, c := range d.companions {
 				if !yield(c.Path(path)) {
 					return
 				}
@@ -125,32 +131,52 @@ func (d pinnedPart) all() iter.Seq[string] {
 type pinnedFiles struct {
 	pinnedPart
 	valid pinnedPart
-	// byEntry is the number, as the recipe counts all files, of each entry of the manifest.
+	// byEntry is the number of each entry of the manifest: data files of training, of evaluation, then the companions of the first data
+	// file, of the second, and so on.
 	byEntry []int32
+	// recipe is what made the files, nil where nobody generated them.
+	recipe *datagen.Recipe
+}
+
+// seed is that of the recipe, "" without one.
+func (d *pinnedFiles) seed() string {
+	if d.recipe == nil {
+		return ""
+	}
+	return d.recipe.Seed()
+}
+
+// dataset is what the engine reads.
+func (d *pinnedFiles) dataset() bench.Dataset {
+	if d.recipe == nil && d.contents != nil {
+		return foreignFiles{d}
+	}
+	return d
 }
 
 // Evaluation is the part for evaluation.
 func (d *pinnedFiles) Evaluation() bench.Dataset { return d.valid }
 
-// entry returns the number, as the recipe counts all files, of a part's file i (c is 0) or of its companion c-1.
+// entry returns the number, as byEntry counts, of a part's file i (c is 0) or of its companion c-1.
 func (d pinnedPart) entry(i, c int) int {
 	if c == 0 {
 		return d.first + i
 	}
-	return d.recipe.Files() + (d.first+i)*d.recipe.Companions() + c - 1
+	return d.files + (d.first+i)*len(d.companions) + c - 1
 }
 
-// errNoRecipe is the error of a run on data that nobody generated. It comes in a workload.Error: no workload can be run on them.
-var errNoRecipe = errors.New("the manifest has no recipe, so the size of a sample is not known")
-
-// openFiles reads the entries of a manifest beside its recipe, which must make the same files. The parts are in DLIO's order: by base
-// name, which interleaves subfolders.
-func openFiles(ctx context.Context, m *manifest.Manifest) (*pinnedFiles, error) {
-	raw := m.Header().Recipe
-	if raw == nil {
-		return nil, unfit(fmt.Errorf("%w: runs need a data set made by \"benchpin data generate\" or \"benchpin pipeline\"", errNoRecipe))
+// openFiles reads the entries of a manifest as a run of the workload sees them.
+func openFiles(ctx context.Context, m *manifest.Manifest, w *workload.Workload) (*pinnedFiles, error) {
+	if m.Header().Recipe == nil {
+		return openForeign(ctx, m, w)
 	}
-	recipe, err := datagen.ParseRecipe(raw)
+	return openGenerated(ctx, m)
+}
+
+// openGenerated reads the entries of a manifest beside its recipe, which must make the same files. The parts are in DLIO's order: by base
+// name, which interleaves subfolders.
+func openGenerated(ctx context.Context, m *manifest.Manifest) (*pinnedFiles, error) {
+	recipe, err := datagen.ParseRecipe(m.Header().Recipe)
 	if err != nil {
 		return nil, fmt.Errorf("recipe of the manifest: %w", err)
 	}
@@ -186,11 +212,15 @@ func openFiles(ctx context.Context, m *manifest.Manifest) (*pinnedFiles, error) 
 	for _, f := range files {
 		paths[f.number], sizes[f.number] = f.path, f.size
 	}
+	c := &contents{files: recipe.Files(), sample: func(i int, _ int64) int64 { return recipe.File(i).Layout.SampleBytes() }}
+	if f, ok := recipe.Format().(format.Companioned); ok {
+		c.companions = f.Companions()
+	}
 	n := recipe.TrainFiles()
 	return &pinnedFiles{
-		pinnedPart: pinnedPart{recipe: recipe, paths: paths[:n], sizes: sizes[:n]},
-		valid:      pinnedPart{recipe: recipe, first: n, paths: paths[n:], sizes: sizes[n:]},
-		byEntry:    byEntry,
+		pinnedPart: pinnedPart{contents: c, paths: paths[:n], sizes: sizes[:n]},
+		valid:      pinnedPart{contents: c, first: n, paths: paths[n:], sizes: sizes[n:]},
+		byEntry:    byEntry, recipe: &recipe,
 	}, nil
 }
 
@@ -202,7 +232,12 @@ func unfit(err error) error { return &workload.Error{Msg: err.Error(), Err: err}
 
 // suits checks that the data set is what the workload would generate, but for the number of files: a run may read fewer than there
 // are. Otherwise the record would describe other data than what was read.
+//
+// Data that nobody generated are what the workload says: openFiles read them so.
 func (d *pinnedFiles) suits(w *workload.Workload) error {
+	if d.recipe == nil {
+		return nil
+	}
 	wanted, err := datagen.FromWorkload(w)
 	if err != nil {
 		return err

@@ -61,7 +61,7 @@ func TestOpenFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := described(t, dataset)
 			l, m := generated(t, w)
-			files, err := openFiles(t.Context(), m)
+			files, err := openGenerated(t.Context(), m)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -175,7 +175,7 @@ func TestOpenFilesRefuses(t *testing.T) {
 					return e
 				},
 			} {
-				if _, err := openFiles(t.Context(), altered(t, m, change)); err == nil || !strings.Contains(err.Error(), "its recipe makes") {
+				if _, err := openGenerated(t.Context(), altered(t, m, change)); err == nil || !strings.Contains(err.Error(), "its recipe makes") {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
@@ -197,7 +197,7 @@ func TestRecipeAgainFindsEveryEntry(t *testing.T) {
 					}
 					return e
 				})
-				files, err := openFiles(t.Context(), a)
+				files, err := openGenerated(t.Context(), a)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -219,12 +219,12 @@ func TestRecipeAgainFindsEveryEntry(t *testing.T) {
 func TestSuits(t *testing.T) {
 	const columns = "format: parquet, num_samples_per_file: 20, parquet: {columns: [{name: a, size: 4}, {name: b, dtype: int8}]}"
 	_, m := generated(t, described(t, columns))
-	files, err := openFiles(t.Context(), m)
+	files, err := openGenerated(t.Context(), m)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, plain := generated(t, described(t, "format: png, record_length_bytes: 900"))
-	images, err := openFiles(t.Context(), plain)
+	images, err := openGenerated(t.Context(), plain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func TestRecipeFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, m := generated(t, w)
-			pinned, err := openFiles(t.Context(), m)
+			pinned, err := openGenerated(t.Context(), m)
 			if err != nil {
 				t.Fatal(err)
 			}

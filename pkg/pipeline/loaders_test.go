@@ -36,7 +36,7 @@ func TestEveryLoaderGoesTheWholeWay(t *testing.T) {
 				continue
 			}
 			set := []string{"dataset.format=" + container, "reader.data_loader=" + loader, "framework=" + framework, ways[n%len(ways)]}
-			if container == "jpeg" || container == "png" {
+			if container == "jpeg" || container == "png" || container == "raw" {
 				set = append(set, "dataset.num_samples_per_file=1")
 			}
 			n++

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/benchpin/benchpin/pkg/bench"
@@ -14,8 +15,27 @@ import (
 // the manifest, and of a workload whose data cannot be generated.
 //
 // A workload that only writes and reads checkpoints reads no data, and the manifest makes no difference to it.
+//
+// Data that nobody generated are read as the workload says, in every number: ForData resolves one that leaves something open.
 func Plan(ctx context.Context, w *workload.Workload, manifestPath string) (*bench.Plan, error) {
 	return unlessDone(ctx, func() (*bench.Plan, error) { return plan(ctx, w, manifestPath) })
+}
+
+// PlanOn is Plan of a workload that is resolved for the data set of the manifest first (ForData). It returns what it was resolved to.
+func PlanOn(ctx context.Context, r *workload.Resolved, manifestPath string) (*bench.Plan, *workload.Resolved, error) {
+	if manifestPath != "" && !bench.CheckpointOnly(r.Workload) {
+		m, err := manifest.Open(manifestPath)
+		if err != nil {
+			return nil, nil, err
+		}
+		resolved, err := ForData(ctx, r, m)
+		if err = errors.Join(err, m.Close()); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", manifestPath, err)
+		}
+		r = resolved
+	}
+	p, err := Plan(ctx, r.Workload, manifestPath)
+	return p, r, err
 }
 
 func plan(ctx context.Context, w *workload.Workload, manifestPath string) (*bench.Plan, error) {
@@ -41,14 +61,14 @@ func plan(ctx context.Context, w *workload.Workload, manifestPath string) (*benc
 		return nil, err
 	}
 	defer m.Close()
-	files, err := openFiles(ctx, m)
+	files, err := openFiles(ctx, m, w)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", manifestPath, err)
 	}
 	if err := files.suits(w); err != nil {
 		return nil, fmt.Errorf("%s: %w", manifestPath, err)
 	}
-	return bench.NewPlan(w, files)
+	return bench.NewPlan(w, files.dataset())
 }
 
 // newPlan is bench.NewPlan that ends with ctx.

@@ -145,7 +145,12 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 		return nil, fmt.Errorf("%w; \"benchpin data generate\" makes a data set and its manifest", err)
 	}
 	r.manifest = m
-	if r.files, err = openFiles(ctx, m); err != nil {
+	if o.Workload, err = ForData(ctx, o.Workload, m); err != nil {
+		r.close()
+		return nil, fmt.Errorf("%s: %w", o.Manifest, err)
+	}
+	r.w = o.Workload.Workload
+	if r.files, err = openFiles(ctx, m, r.w); err != nil {
 		r.close()
 		return nil, fmt.Errorf("%s: %w", o.Manifest, err)
 	}
@@ -153,7 +158,7 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 		r.close()
 		return nil, fmt.Errorf("%s: %w", o.Manifest, err)
 	}
-	if r.plan, err = newPlan(ctx, r.w, r.files); err != nil {
+	if r.plan, err = newPlan(ctx, r.w, r.files.dataset()); err != nil {
 		r.close()
 		return nil, err
 	}
@@ -415,7 +420,7 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 		}
 		r.stage("run      %s x %s x %s, batch %d, %s to read", counted(r.plan.Epochs, "epoch"), counted(r.plan.StepsPerEpoch, "step"),
 			counted(r.plan.Accelerators, "accelerator"), r.plan.BatchSize, gigabytes(int64(r.plan.BytesTotal)))
-		options.Dataset, options.Data, options.Steps, options.Identity, options.Evict = r.files, data, times[0], r.identity, r.evict
+		options.Dataset, options.Data, options.Steps, options.Identity, options.Evict = r.files.dataset(), data, times[0], r.identity, r.evict
 		if len(times) > 1 {
 			options.EvalSteps = times[1]
 		}
@@ -425,6 +430,9 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 		}
 	}
 	result, err := bench.Run(ctx, options)
+	if r.files.recipe == nil {
+		err = otherFormat(err, r.w)
+	}
 	if result == nil {
 		return nil, err
 	}
@@ -465,7 +473,7 @@ func (r *run) record(result *bench.Result, env record.Environment) *record.Recor
 		},
 		Dataset: record.Dataset{
 			Class: record.Recomputable, Root: h.Root.String(), Manifest: r.manifest.Digest().String(),
-			Files: record.Int(h.Count), Bytes: record.Int(h.Bytes), Generated: h.Recipe != nil, Seed: r.files.recipe.Seed(),
+			Files: record.Int(h.Count), Bytes: record.Int(h.Bytes), Generated: h.Recipe != nil, Seed: r.files.seed(), Format: foreignFormat(r.files, r.w),
 			Verification: r.verified,
 		},
 		Plan: r.plan.Plan, Transcript: result.Transcript, Checkpoints: result.Checkpoints, Environment: env, Metrics: result.Metrics,

@@ -47,6 +47,7 @@ const (
 	limitCheckpoints = "that they reached the device, or are still there"
 	limitFigures     = "that the step times are true: they are class H"
 	limitRecipe      = "the files that were not generated again"
+	limitNoRecipe    = "where the data come from, and that they are what their names say"
 )
 
 // recompute adds the checks that need the engine. Its error is ctx's; everything else is a check.
@@ -80,8 +81,11 @@ func recompute(ctx context.Context, v *attest.Verification) error {
 			fmt.Sprintf("every figure computed again, to the bit, from %s; %d files of DLIO too", from, count), limitFigures,
 			append(faults(wrong), more...)...))
 		n, total, fs := recipeAgain(ctx, v, files)
-		v.Add(attest.NewCheck(checkRecipe, record.Recomputable,
-			fmt.Sprintf("%d of %d files, chosen by the root, generated again from the recipe in memory and hashed", n, total), limitRecipe, fs...))
+		evidence, limit := fmt.Sprintf("%d of %d files, chosen by the root, generated again from the recipe in memory and hashed", n, total), limitRecipe
+		if files.recipe == nil && total > 0 {
+			evidence, limit = fmt.Sprintf("the manifest has no recipe: nobody generated the %d files, and nothing can be made again", total), limitNoRecipe
+		}
+		v.Add(attest.NewCheck(checkRecipe, record.Recomputable, evidence, limit, fs...))
 	} else {
 		for _, name := range []string{checkTranscript, checkCheckpoints, checkFigures, checkRecipe} {
 			v.Add(attest.NewCheck(name, record.Recomputable, "computed again from the plan", "",
@@ -111,19 +115,22 @@ func planAgain(ctx context.Context, v *attest.Verification) (*bench.Plan, *pinne
 	if bench.CheckpointOnly(w) {
 		return planWithoutData(ctx, w, v)
 	}
-	files, err := openFiles(ctx, v.Manifest)
+	files, err := openFiles(ctx, v.Manifest, w)
 	if err != nil {
 		return nil, nil, fault.New(fault.Manifest, "", err.Error()).In(attest.TitleManifest)
 	}
 	if err := files.suits(w); err != nil {
 		return nil, nil, fault.New(fault.Manifest, "recipe", err.Error()).In(attest.TitleManifest)
 	}
+	if want, found := foreignFormat(files, w), v.Record.Dataset.Format; want != found {
+		return nil, nil, differs("dataset.format", fmt.Sprintf("expected %q, found %q", want, found))
+	}
 	return samePlan(ctx, w, files, v)
 }
 
 // samePlan makes the plan again and compares it with the record's.
 func samePlan(ctx context.Context, w *workload.Workload, files *pinnedFiles, v *attest.Verification) (*bench.Plan, *pinnedFiles, *fault.Fault) {
-	plan, err := newPlan(ctx, w, files)
+	plan, err := newPlan(ctx, w, files.dataset())
 	if err != nil {
 		return nil, nil, differs("plan", err.Error())
 	}
@@ -166,7 +173,7 @@ func orAbsent(b json.RawMessage) string {
 }
 
 func transcriptAgain(ctx context.Context, r *record.Record, plan *bench.Plan, files *pinnedFiles) *fault.Fault {
-	expected, err := bench.ExpectedTranscript(ctx, plan, files)
+	expected, err := bench.ExpectedTranscript(ctx, plan, files.dataset())
 	if err != nil {
 		return fault.New(fault.Unchecked, "transcript", err.Error()).In(attest.TitleRecord)
 	}

@@ -129,6 +129,7 @@ func (c *checker) dataset(d *Dataset) {
 	notNegative(c, "dataset.bytes", d.Bytes)
 	c.that(d.Generated == (d.Seed != ""), "dataset.seed", "a generated data set has a seed and another has none; generated is %v, "+
 		"seed %q", d.Generated, d.Seed)
+	c.that(!d.Generated || d.Format == "", "dataset.format", "the recipe of a generated data set says it, found %q", d.Format)
 	v := &d.Verification
 	const at = "dataset.verification."
 	c.class(at+"class", v.Class)

@@ -106,7 +106,9 @@ type Dataset struct {
 	// Generated is true when the manifest carries the recipe that determines every byte.
 	Generated bool `json:"generated"`
 	// Seed is the seed of the recipe; absent for data that nobody generated.
-	Seed         string       `json:"seed,omitempty"`
+	Seed string `json:"seed,omitempty"`
+	// Format is the container as which the files of a data set are read that nobody generated; absent for others, whose recipe says it.
+	Format       string       `json:"format,omitempty"`
 	Verification Verification `json:"verification"`
 }
 

@@ -71,7 +71,7 @@ func datasetKeys(d *Dataset) []key {
 			about("spread of the sample's bytes from file to file"),
 		whole("dataset.record_length_bytes_resize", &d.RecordLengthBytesResize, 0).from(0).
 			about("bytes of the sample in memory that is handed to batches; 0: as it was read"),
-		whole("dataset.num_files_train", &d.NumFilesTrain, 8).from(0).about("files to train on; a run reads at most 4294967296 samples of them"),
+		whole("dataset.num_files_train", &d.NumFilesTrain, 8).from(0).about("files to train on; a run reads at most 4294967296 samples of them; 0: all of a data set that was pinned as it is"),
 		whole("dataset.num_files_eval", &d.NumFilesEval, 0).from(0).about("files to evaluate on"),
 		whole("dataset.num_samples_per_file", &d.NumSamplesPerFile, 1).from(1).about("samples in a file"),
 		text("dataset.data_folder", &d.DataFolder, "./data").
@@ -82,7 +82,7 @@ func datasetKeys(d *Dataset) []key {
 			about("subfolders of `valid`; 0 or 1: none"),
 		text("dataset.file_prefix", &d.FilePrefix, "img").about("first part of a file's name"),
 		word("dataset.format", &d.Format, "tfrecord", "tfrecord", "hdf5", "csv", "npz", "npy", "hdf5_opt", "jpeg", "png", "indexed_binary",
-			"mmap_indexed_binary", "synthetic", "parquet").about("container of the samples"),
+			"mmap_indexed_binary", "synthetic", "parquet", "raw").about("container of the samples; raw: a file of whatever content is one sample"),
 		word("dataset.compression", &d.Compression, "none", "none", "gzip", "lzf", "bz2", "zip", "xz", "snappy", "lz4", "zstd").
 			about("compression inside the container"),
 		whole("dataset.compression_level", &d.CompressionLevel, 4).from(0).to(9).about("level of gzip"),

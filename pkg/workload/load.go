@@ -46,6 +46,9 @@ type Resolved struct {
 	Composed []byte
 	// given says where each key got its value; keys that are not here have their default.
 	given map[string]Position
+	// loaded and options are what it was resolved from.
+	loaded  Source
+	options Options
 }
 
 // Load resolves a workload file: it reads the YAML, applies the overrides, follows the interpolation, checks every
@@ -95,7 +98,7 @@ func Load(src Source, o Options) (*Resolved, error) {
 		return nil, err
 	}
 	r := &Resolved{Workload: w, Warnings: d.warns, Source: blake3Digest(src.Data), Overrides: shown, Canonical: canonical(w), Composed: composed,
-		given: d.given}
+		given: d.given, loaded: src, options: o}
 	r.Digest = blake3Digest(r.Canonical)
 	r.Name = strings.TrimSuffix(path.Base(strings.ReplaceAll(src.Name, `\`, "/")), path.Ext(src.Name))
 	return r, nil

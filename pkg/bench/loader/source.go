@@ -51,6 +51,8 @@ type Source struct {
 	// Identity returns what was known of file i when its bytes were verified, and false where nothing is known: companion 0 is the
 	// data file itself, 1 the first of Companions. Nil: nothing is known of any file.
 	Identity func(i int64, companion int) (store.Info, bool)
+	// Shared: SampleBytes is the size of every sample, whatever its container says of it.
+	Shared bool
 	// Preprocess returns how long a worker sleeps after it read the sample at position pos. Nil: not at all.
 	Preprocess func(epoch, rank int, pos int64) time.Duration
 	// Keep says how long files stay open. Whole: a file that was read once stays in memory while it is kept, as containers that read

@@ -376,7 +376,7 @@ func (a *lane) read(r *read, i int64) error {
 		if err != nil {
 			return fmt.Errorf("read sample %d of %s: %w", a.done, w.cur.name, err)
 		}
-		if s.Logical = got.Logical; got.Logical == format.Unsaid {
+		if s.Logical = got.Logical; got.Logical == format.Unsaid || w.src.Shared {
 			s.Logical = w.src.sampleBytes(s.File)
 		}
 		s.Asked += got.Asked

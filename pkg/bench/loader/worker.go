@@ -230,7 +230,7 @@ func (w *worker) sample(s *Sample, buf []byte, spent *work) error {
 	done := time.Now()
 	name := w.cur.name
 	s.Logical, s.Asked = got.Logical, got.Asked
-	if got.Logical == format.Unsaid {
+	if got.Logical == format.Unsaid || w.src.Shared {
 		s.Logical = w.src.sampleBytes(s.File)
 	}
 	if w.hold != nil {
