@@ -40,8 +40,7 @@ run nothing was run then and nothing is printed; where it was found during the r
 marked incomplete. 130: interrupted; what there is stands in the run folder, marked incomplete.`,
 		Example: `  benchpin data generate quickstart --data ./qs
   benchpin run quickstart --data ./qs --checkpoints ./checkpoints --out ./results
-  benchpin data pin --data ./photos
-  benchpin run pinned --data ./photos --out ./photos-run`,
+  benchpin run pinned --data ./qs --manifest ./pinned.json --out ./as-it-is`,
 		Args: oneWorkload,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if verify != "" {

@@ -88,6 +88,14 @@ func openForeign(ctx context.Context, m *manifest.Manifest, w *workload.Workload
 	return d, nil
 }
 
+// available refuses generated data sets whose files this build cannot read.
+func (d *pinnedFiles) available() error {
+	if d.recipe == nil {
+		return nil
+	}
+	return available(*d.recipe)
+}
+
 // number fills byEntry.
 func (d *pinnedFiles) number(paths []string, owner []int, split bool) {
 	train, valid := 0, d.valid.first

@@ -154,7 +154,7 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 		r.close()
 		return nil, fmt.Errorf("%s: %w", o.Manifest, err)
 	}
-	if err := errors.Join(r.files.suits(r.w), available(r.files.recipe)); err != nil {
+	if err := errors.Join(r.files.suits(r.w), r.files.available()); err != nil {
 		r.close()
 		return nil, fmt.Errorf("%s: %w", o.Manifest, err)
 	}
