@@ -9,6 +9,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/attest"
 	"github.com/benchpin/benchpin/pkg/attest/fault"
 	"github.com/benchpin/benchpin/pkg/bench"
+	"github.com/benchpin/benchpin/pkg/journal"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/pipeline"
 	"github.com/benchpin/benchpin/pkg/record"
@@ -70,7 +71,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &mismatch), errors.As(err, &class), errors.As(err, &found), errors.Is(err, pipeline.ErrVerification),
 		errors.Is(err, manifest.ErrUnstable), errors.Is(err, manifest.ErrProof), errors.Is(err, store.ErrIrregular), errors.Is(err, record.ErrNotRecord),
-		errors.Is(err, record.ErrNotCanonical), errors.Is(err, bench.ErrTranscript), errors.Is(err, bench.ErrCheckpoint):
+		errors.Is(err, record.ErrNotCanonical), errors.Is(err, journal.ErrBroken), errors.Is(err, bench.ErrTranscript), errors.Is(err, bench.ErrCheckpoint):
 		return exitVerify
 	case errors.Is(err, pipeline.ErrThreshold):
 		return exitThreshold

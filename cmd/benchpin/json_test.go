@@ -67,6 +67,9 @@ metric: {au: 0.01}
 		{"verify a --key k.pub --json", cli + "verdict", exitDone},
 		{"verify a --key other.pub --json", cli + "verdict", exitVerify},
 		{"pipeline small.yaml --dir p --json", record, exitDone},
+		{"journal show p --json", cli + "journal", exitDone},
+		{"journal check p p/archive --json", cli + "journal", exitDone},
+		{"journal check p a --json", cli + "journal", exitVerify},
 	}
 	for _, s := range steps {
 		t.Run(s.line, func(t *testing.T) {

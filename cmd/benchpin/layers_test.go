@@ -21,6 +21,7 @@ var allowedImports = map[string][]string{
 	"pkg/store/s3": {"pkg/store"},
 	"pkg/stream":   {},
 	"pkg/cluster":  {},
+	"pkg/journal":  {},
 	"pkg/record":   {"schemas"},
 	"pkg/workload": {"schemas", "workloads"},
 	"pkg/manifest": {"pkg/manifest/blake", "pkg/store"},
@@ -49,12 +50,12 @@ var allowedImports = map[string][]string{
 		"pkg/cluster", "pkg/format", "pkg/manifest", "pkg/record", "pkg/store", "pkg/stream", "pkg/workload",
 	},
 	"pkg/pipeline": {
-		"pkg/attest", "pkg/attest/fault", "pkg/bench", "pkg/bench/stats", "pkg/datagen", "pkg/environment", "pkg/format",
-		"pkg/manifest", "pkg/record", "pkg/report", "pkg/store", "pkg/stream", "pkg/workload",
+		"pkg/attest", "pkg/attest/fault", "pkg/attest/oci", "pkg/bench", "pkg/bench/stats", "pkg/datagen", "pkg/environment", "pkg/format",
+		"pkg/journal", "pkg/manifest", "pkg/record", "pkg/report", "pkg/store", "pkg/stream", "pkg/workload",
 	},
 	"cmd/benchpin": {
-		"pkg/attest", "pkg/attest/fault", "pkg/attest/oci", "pkg/bench", "pkg/environment", "pkg/manifest", "pkg/pipeline", "pkg/record", "pkg/report", "pkg/store",
-		"pkg/workload", "workloads",
+		"pkg/attest", "pkg/attest/fault", "pkg/attest/oci", "pkg/bench", "pkg/environment", "pkg/journal", "pkg/manifest", "pkg/pipeline", "pkg/record", "pkg/report",
+		"pkg/store", "pkg/workload", "workloads",
 	},
 }
 

@@ -22,6 +22,7 @@ func (a *app) pipelineCommand() *cobra.Command {
 		workers   int
 		verify    string
 		overwrite bool
+		journal   string
 		redact    bool
 		asJSON    bool
 	)
@@ -30,7 +31,8 @@ func (a *app) pipelineCommand() *cobra.Command {
 		Short:   "The whole way: generate, pin, verify, run, attest, archive, verify again",
 		GroupID: groupMain,
 		Long: `Go the whole way with one workload: generate its data set from its seed, pin it in a manifest, verify it, run, attest the result, archive
-it, and verify the archive again. Everything goes below --dir: data/, manifest.json, runs/<id>/, archive/, checkpoints/.
+it, and verify the archive again. Everything goes below --dir: data/, manifest.json, runs/<id>/, archive/, checkpoints/, and the
+journal of all attempts, journal.jsonl.
 
 Without --key a key pair is made in DIR/keys/. Such a key proves only that nothing changed since; sign with a key of yours to say who
 ran it. The page at the end says what was checked, by whom it can be checked, and what it does not show.`,
@@ -55,10 +57,13 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 			if err != nil {
 				return err
 			}
+			if journal == "" {
+				journal = pipeline.Layout{Dir: dir}.Journal()
+			}
 			notify, end := a.notify()
 			defer end()
-			out, err := pipeline.Pipeline(cmd.Context(), pipeline.Options{Workload: resolved, Dir: dir, Key: key, Workers: workers, Redact: redact,
-				OverwriteCheckpoints: overwrite, Tool: tool, Notify: notify})
+			out, err := pipeline.Pipeline(cmd.Context(), pipeline.Options{Workload: resolved, Dir: dir, Journal: journalFile(journal), Key: key, Workers: workers,
+				Redact: redact, OverwriteCheckpoints: overwrite, Tool: tool, Notify: notify})
 			end()
 			defer out.Close()
 			if out.Record != nil {
@@ -75,6 +80,7 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 	cmd.Flags().IntVar(&workers, "workers", 0, "files that are generated or hashed at once (0: as many as the cores keep busy)")
 	cmd.Flags().StringVar(&verify, "verify", "", "when the data set is compared with its manifest: before, after or none (default: benchpin.verify of the workload)")
 	cmd.Flags().BoolVar(&overwrite, "overwrite-checkpoints", false, overwriteUsage)
+	cmd.Flags().StringVar(&journal, "journal", "", "`file` of the journal that every attempt is entered into, or none (default: DIR/journal.jsonl)")
 	cmd.Flags().BoolVar(&redact, "redact", false, "leave host names and serial numbers out of the record")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the record")
 	return cmd

@@ -23,6 +23,7 @@ func (a *app) runCommand() *cobra.Command {
 		checkpoints string
 		verify      string
 		overwrite   bool
+		journal     string
 		redact      bool
 		asJSON      bool
 	)
@@ -34,6 +35,9 @@ func (a *app) runCommand() *cobra.Command {
 
 The data set may be one that nobody generated, pinned by "benchpin data pin". Its files are read as what --format says, or else the
 manifest, the workload, or their names; "raw" reads any file as one sample. The workload "pinned" takes any folder.
+
+Every attempt is entered into a hash-chained journal before it begins and when it ends, however it ends; the record holds the journal's head
+and the number of this attempt with the same workload on the same data ("benchpin journal show").
 
 Exit code 3: the run is complete and misses a threshold. 4: the data set is not what its manifest says. With verification before the
 run nothing was run then and nothing is printed; where it was found during the run or after it, the run folder holds what there is,
@@ -64,10 +68,14 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 			if out == "" {
 				out = filepath.Join("runs", id)
 			}
+			if journal == "" {
+				journal = pipeline.JournalBeside(out)
+			}
 			notify, end := a.notify()
 			defer end()
 			rec, err := pipeline.Run(cmd.Context(), pipeline.RunOptions{Workload: resolved, Data: data.data, Manifest: data.manifest,
-				Checkpoints: checkpoints, OverwriteCheckpoints: overwrite, Out: out, ID: id, Workers: data.workers, Redact: redact, Tool: tool, Notify: notify})
+				Checkpoints: checkpoints, OverwriteCheckpoints: overwrite, Out: out, ID: id, Journal: journalFile(journal), Workers: data.workers, Redact: redact,
+				Tool: tool, Notify: notify})
 			end()
 			if rec == nil {
 				return err
@@ -86,6 +94,7 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 	cmd.Flags().StringVar(&checkpoints, "checkpoints", "", "`folder` that checkpoints are written to (default: checkpoint.checkpoint_folder)")
 	cmd.Flags().StringVar(&verify, "verify", "", "when the data set is compared with its manifest: before, after or none (default: benchpin.verify of the workload)")
 	cmd.Flags().BoolVar(&overwrite, "overwrite-checkpoints", false, overwriteUsage)
+	cmd.Flags().StringVar(&journal, "journal", "", "`file` of the journal that every attempt is entered into, or none (default: journal.jsonl beside the run folder)")
 	cmd.Flags().BoolVar(&redact, "redact", false, "leave host names and serial numbers out of the record")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the record")
 	return cmd

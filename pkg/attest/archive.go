@@ -181,6 +181,8 @@ func mediaTypeOf(name string) string {
 		return "application/vnd.apache.parquet"
 	case ".json":
 		return "application/json"
+	case ".jsonl":
+		return "application/jsonl"
 	case ".yaml", ".yml":
 		return "application/yaml"
 	case ".csv":

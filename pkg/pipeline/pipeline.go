@@ -45,6 +45,8 @@ type Options struct {
 	Workload *workload.Resolved
 	// Dir is the folder of the pipeline.
 	Dir string
+	// Journal is the file of the journal that the attempt is entered into, such as Layout.Journal; "" keeps none.
+	Journal string
 	// Key signs; nil makes a key pair in the folder, which proves only that nothing changed since.
 	Key *attest.PrivateKey
 	// Workers is how many files are generated or hashed at once; below 1: the packages' own choice.
@@ -144,7 +146,8 @@ func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 	id := NewID(time.Now())
 	out.Run = l.Run(id)
 	rec, missed := Run(ctx, RunOptions{Workload: o.Workload, Data: l.Data(), Manifest: l.Manifest(), Checkpoints: l.Checkpoints(),
-		OverwriteCheckpoints: o.OverwriteCheckpoints, Out: out.Run, ID: id, Workers: o.Workers, Redact: o.Redact, Tool: o.Tool, Notify: o.Notify})
+		OverwriteCheckpoints: o.OverwriteCheckpoints, Out: out.Run, ID: id, Journal: o.Journal, Workers: o.Workers, Redact: o.Redact, Tool: o.Tool,
+		Notify: o.Notify})
 	out.Record = rec
 	if missed != nil && !errors.Is(missed, ErrThreshold) {
 		return out, missed

@@ -14,6 +14,7 @@ import (
 
 	"github.com/benchpin/benchpin/pkg/bench"
 	"github.com/benchpin/benchpin/pkg/environment"
+	"github.com/benchpin/benchpin/pkg/journal"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/report"
@@ -42,6 +43,8 @@ type RunOptions struct {
 	Out string
 	// ID names the run; "" makes a new one.
 	ID string
+	// Journal is the file of the journal that the attempt is entered into; "" keeps none.
+	Journal string
 	// Workers is how many files are hashed at once; below 1: twice the number of cores.
 	Workers int
 	// Redact leaves host names and serial numbers out of the record.
@@ -81,6 +84,14 @@ func Run(ctx context.Context, o RunOptions) (rec *record.Record, err error) {
 			return nil, err
 		}
 	}
+	if err := r.begin(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if jerr := r.end(rec, err); jerr != nil {
+			err = errors.Join(err, jerr)
+		}
+	}()
 	if !bench.CheckpointOnly(r.w) {
 		switch r.w.Benchpin.Verify {
 		case workload.VerifyBefore:
@@ -107,6 +118,8 @@ type run struct {
 	// at because they will be verified after it. Nil when neither was done.
 	known    []store.Info
 	verified record.Verification
+	// attempt is what the journal has of the run; nil without a journal.
+	attempt *attempt
 	// cpuInfo and memInfo are what DLIO's files tell of the host.
 	cpuInfo, memInfo map[string]string
 }
@@ -121,6 +134,9 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 	}
 	if !bench.CheckpointOnly(r.w) {
 		if err := apartForRun(r.w, o.Data, o.Out, o.Checkpoints, o.Manifest); err != nil {
+			return nil, err
+		}
+		if err := apart(o.Data, place{o.Journal, "journal"}); err != nil {
 			return nil, err
 		}
 	}
@@ -202,7 +218,7 @@ func freshFolder(dir string) error {
 	if dir == "" {
 		return errors.New("run: expected a run folder for the result")
 	}
-	for _, name := range []string{RecordName, StepsName, EvalStepsName, report.DLIOSummaryName} {
+	for _, name := range []string{RecordName, StepsName, EvalStepsName, report.DLIOSummaryName, journal.CopyName} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 			return fmt.Errorf("run folder %s holds %s already; choose another folder, results are never overwritten", dir, name)
 		} else if !errors.Is(err, os.ErrNotExist) {
@@ -499,6 +515,11 @@ func (r *run) write(rec *record.Record, result *bench.Result) error {
 		}
 		files = append(files, f)
 	}
+	carried, err := r.carry(rec)
+	if err != nil {
+		return err
+	}
+	files = append(files, carried...)
 	rec.Files = sortFiles(files)
 	if problems := rec.Check(); len(problems) > 0 {
 		return fmt.Errorf("the record contradicts itself, so that it is not kept: %s (and %d more); this is a fault of benchpin", problems[0],

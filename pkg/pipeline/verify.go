@@ -53,12 +53,13 @@ const (
 // recompute adds the checks that need the engine. Its error is ctx's; everything else is a check.
 func recompute(ctx context.Context, v *attest.Verification) error {
 	if v.Record == nil || v.Manifest == nil {
-		for _, name := range []string{checkPlan, checkTranscript, checkCheckpoints, checkFigures, checkRecipe} {
+		for _, name := range []string{checkJournal, checkPlan, checkTranscript, checkCheckpoints, checkFigures, checkRecipe} {
 			v.Add(attest.NewCheck(name, record.Recomputable, "computed again from the archive", "",
 				fault.New(fault.Unchecked, "", "the record or the manifest was refused").In(attest.TitleRecord)))
 		}
 		return nil
 	}
+	v.Add(journalAgain(v))
 	plan, files, f := planAgain(ctx, v)
 	v.Add(attest.NewCheck(checkPlan, record.Recomputable,
 		"files, steps, bytes and rates computed again from workload and manifest", limitPlan, faults(f)...))

@@ -40,6 +40,7 @@ func (r *Record) Check() []Problem {
 	c.transcript(r)
 	c.checkpoints(r)
 	c.environment(&r.Environment)
+	c.journal(r.Journal)
 	c.metrics(r)
 	c.files(r.Files)
 	return c.problems

@@ -53,7 +53,9 @@ type Record struct {
 	Transcript  Transcript  `json:"transcript"`
 	Checkpoints Checkpoints `json:"checkpoints"`
 	Environment Environment `json:"environment"`
-	Metrics     Metrics     `json:"metrics"`
+	// Journal is where this run stands among all attempts that were journalled; absent where no journal was kept.
+	Journal *Journal `json:"journal,omitempty"`
+	Metrics Metrics  `json:"metrics"`
 	// Files are the files that stand beside the record in the run folder and belong to it, sorted by name.
 	Files []File `json:"files"`
 }
