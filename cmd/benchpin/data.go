@@ -16,7 +16,7 @@ import (
 func (a *app) dataCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "data", Short: "Generate, pin, verify and compare data sets", GroupID: groupParts, Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(a.dataGenerateCommand(), a.dataPinCommand(), a.dataVerifyCommand(), a.dataDiffCommand())
+	cmd.AddCommand(a.dataGenerateCommand(), a.dataPinCommand(), a.dataVerifyCommand(), a.dataDiffCommand(), a.dataLineageCommand())
 	return cmd
 }
 
@@ -54,6 +54,8 @@ type dataDocument struct {
 	Root  string `json:"root"`
 	Files int64  `json:"files"`
 	Bytes int64  `json:"bytes"`
+	// MetadataOnly is true when no file was hashed: only "data verify --metadata-only" sets it.
+	MetadataOnly bool `json:"metadata_only,omitempty"`
 	// Mismatches are the differences between data and manifest; only "data verify" has them.
 	Mismatches []*manifest.MismatchError `json:"mismatches,omitempty"`
 }
@@ -106,47 +108,19 @@ An interrupted generation is resumed by the same command. A folder that holds an
 	return cmd
 }
 
-func (a *app) dataPinCommand() *cobra.Command {
-	var (
-		data   dataFlags
-		asJSON bool
-	)
-	cmd := &cobra.Command{
-		Use:   "pin",
-		Short: "Pin a data set as it is: hash every file and write the manifest",
-		Long: `Pin a data set as it is: hash every file and write the manifest. A manifest that stands there already is never replaced: it stays where it
-lists the same files with the same bytes, and is an error otherwise.`,
-		Example: "  benchpin data pin --data ./qs --manifest ./pinned.json",
-		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := data.complete(nil); err != nil {
-				return err
-			}
-			notify, end := a.notify()
-			defer end()
-			h, err := pipeline.Pin(cmd.Context(), pipeline.PinOptions{Data: data.data, Manifest: data.manifest, Workers: data.workers, Notify: notify})
-			if err != nil {
-				return err
-			}
-			end()
-			return a.printHeader(h, asJSON)
-		},
-	}
-	data.add(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
-	return cmd
-}
-
 func (a *app) dataVerifyCommand() *cobra.Command {
 	var (
-		data   dataFlags
-		asJSON bool
+		data         dataFlags
+		asJSON       bool
+		metadataOnly bool
 	)
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Compare every file of a data set with its manifest",
 		Long: `Compare every file of a data set with its manifest: all are hashed, none may be missing, changed, renamed or there in addition. The page
-cache is left no warmer than it was. Exit code 4 when anything differs; every difference is named.`,
+cache is left no warmer than it was. Exit code 4 when anything differs; every difference is named. What the manifest excludes may be there.
+
+--metadata-only opens no file and compares which files are there, and their sizes: soon done, and no evidence of any byte.`,
 		Example: "  benchpin data verify --data ./qs",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -166,18 +140,25 @@ cache is left no warmer than it was. Exit code 4 when anything differs; every di
 			notify, end := a.notify()
 			defer end()
 			h := m.Header()
-			report, err := manifest.Verify(cmd.Context(), m, st, manifest.VerifyOptions{Workers: data.workers,
+			report, err := manifest.Verify(cmd.Context(), m, st, manifest.VerifyOptions{Workers: data.workers, MetadataOnly: metadataOnly,
 				Progress: func(files, bytes int64) { notify.Progress("verify", files, h.Count, bytes, h.Bytes) }})
 			end()
 			var mismatch *manifest.MismatchError
 			if err != nil && !errors.As(err, &mismatch) {
 				return err
 			}
-			if asJSON {
-				if perr := a.printJSON(dataDocument{Root: h.Root.String(), Files: report.Files, Bytes: report.Bytes, Mismatches: report.Mismatches}); perr != nil {
+			switch {
+			case asJSON:
+				doc := dataDocument{Root: h.Root.String(), Files: report.Files, Bytes: report.Bytes, Mismatches: report.Mismatches, MetadataOnly: metadataOnly}
+				if metadataOnly {
+					doc.Files = report.Skipped
+				}
+				if perr := a.printJSON(doc); perr != nil {
 					return perr
 				}
-			} else if err == nil {
+			case err == nil && metadataOnly:
+				a.printf("%d files are there with the sizes that the manifest says; no byte of them was read, so this is no evidence\n", report.Skipped)
+			case err == nil:
 				a.printf("%s\n", h.Root)
 			}
 			if len(report.Mismatches) > 1 {
@@ -194,76 +175,7 @@ cache is left no warmer than it was. Exit code 4 when anything differs; every di
 		},
 	}
 	data.add(cmd)
+	cmd.Flags().BoolVar(&metadataOnly, "metadata-only", false, "compare presence and size of every file, and hash none: no evidence")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
-}
-
-func (a *app) dataDiffCommand() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:     "diff MANIFEST-A MANIFEST-B",
-		Short:   "Compare two manifests: missing, extra, changed and renamed files",
-		Long:    "Compare two manifests. Exit code 0 when they list the same files with the same bytes, 1 when they differ.",
-		Example: "  benchpin data diff ./qs.manifest.json ./pinned.json",
-		Args:    exactly("MANIFEST-A", "MANIFEST-B"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			first, err := manifest.Open(args[0])
-			if err != nil {
-				return err
-			}
-			defer first.Close()
-			second, err := manifest.Open(args[1])
-			if err != nil {
-				return err
-			}
-			defer second.Close()
-			changes := []manifest.Change{}
-			summary, err := manifest.Diff(cmd.Context(), first, second, func(c manifest.Change) error {
-				if asJSON {
-					changes = append(changes, c)
-					return nil
-				}
-				a.printf("%s\n", describeChange(c))
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				err = a.printJSON(struct {
-					Equal   bool              `json:"equal"`
-					Same    int64             `json:"same"`
-					Missing int64             `json:"missing"`
-					Extra   int64             `json:"extra"`
-					Changed int64             `json:"changed"`
-					Renamed int64             `json:"renamed"`
-					Changes []manifest.Change `json:"changes"`
-				}{summary.Equal(), summary.Same, summary.Missing, summary.Extra, summary.Changed, summary.Renamed, changes})
-				if err != nil {
-					return err
-				}
-			}
-			if !summary.Equal() {
-				return &codedError{exitFailure, fmt.Errorf("the manifests differ: %d missing, %d extra, %d changed, %d renamed, %d the same",
-					summary.Missing, summary.Extra, summary.Changed, summary.Renamed, summary.Same)}
-			}
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
-	return cmd
-}
-
-// describeChange is one line: kind, size change and path.
-func describeChange(c manifest.Change) string {
-	switch {
-	case c.Old != nil && c.New != nil && c.To != "":
-		return fmt.Sprintf("%-8s %q to %q", c.Kind, c.Path, c.To)
-	case c.Old != nil && c.New != nil:
-		return fmt.Sprintf("%-8s %q: %s, now %s", c.Kind, c.Path, c.Old, c.New)
-	case c.Old != nil:
-		return fmt.Sprintf("%-8s %q: %s", c.Kind, c.Path, c.Old)
-	default:
-		return fmt.Sprintf("%-8s %q: %s", c.Kind, c.Path, c.New)
-	}
 }

@@ -24,6 +24,7 @@ const (
 	exitUsage       = 2
 	exitThreshold   = 3
 	exitVerify      = 4
+	exitDiffers     = 5
 	exitInterrupted = 130
 )
 
@@ -70,8 +71,9 @@ func exitCode(err error) int {
 		errors.Is(err, bench.ErrUnsupported), errors.Is(err, pipeline.ErrInsideData), errors.Is(err, pipeline.ErrNothingToDo):
 		return exitUsage
 	case errors.As(err, &mismatch), errors.As(err, &class), errors.As(err, &found), errors.Is(err, pipeline.ErrVerification),
-		errors.Is(err, manifest.ErrUnstable), errors.Is(err, manifest.ErrProof), errors.Is(err, store.ErrIrregular), errors.Is(err, record.ErrNotRecord),
-		errors.Is(err, record.ErrNotCanonical), errors.Is(err, journal.ErrBroken), errors.Is(err, bench.ErrTranscript), errors.Is(err, bench.ErrCheckpoint):
+		errors.Is(err, manifest.ErrUnstable), errors.Is(err, manifest.ErrProof), errors.Is(err, manifest.ErrLineage), errors.Is(err, store.ErrIrregular),
+		errors.Is(err, record.ErrNotRecord), errors.Is(err, record.ErrNotCanonical), errors.Is(err, journal.ErrBroken), errors.Is(err, bench.ErrTranscript),
+		errors.Is(err, bench.ErrCheckpoint):
 		return exitVerify
 	case errors.Is(err, pipeline.ErrThreshold):
 		return exitThreshold

@@ -113,7 +113,7 @@ func (a *app) rootCommand() *cobra.Command {
 It generates a data set from a seed, pins every byte of it in a manifest, verifies it, reads it exactly as a training job would,
 and bundles result, configuration, environment and digests into a signed attestation that anyone can verify offline.
 
-Exit codes: 0 done, 1 failure, 2 usage, 3 threshold not met, 4 verification failed, 130 interrupted.
+Exit codes: 0 done, 1 failure, 2 usage, 3 threshold not met, 4 verification failed, 5 differs, 130 interrupted.
 Every flag can be given as an environment variable: --accelerators is BENCHPIN_ACCELERATORS.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -13,6 +13,8 @@ import (
 type BuildOptions struct {
 	// Workers is how many files are hashed at once; below 1: twice the number of cores.
 	Workers int
+	// Exclude is what is no part of the data set: what dst was told to exclude.
+	Exclude *Exclude
 	// Progress, if not nil, is called with the files and bytes hashed so far, never from two goroutines at once.
 	Progress func(files, bytes int64)
 }
@@ -44,7 +46,7 @@ type hashed struct {
 // buildWindow is how many files may be hashed ahead of the oldest that is not done yet.
 const buildWindow = 4096
 
-// Build pins a store: it hashes every file and adds its entry to dst, in order. The result does not depend on the
+// Build pins a store: it hashes every file that is not excluded and adds its entry to dst, in order. The result does not depend on the
 // number of workers. Left-over temporary files are refused, since nobody means to pin them.
 func Build(ctx context.Context, src Source, dst Adder, o BuildOptions) error {
 	g, ctx := errgroup.WithContext(ctx)
@@ -56,7 +58,7 @@ func Build(ctx context.Context, src Source, dst Adder, o BuildOptions) error {
 	g.Go(func() error {
 		defer close(jobs)
 		defer close(order)
-		return src.List(ctx, func(i store.Info) error {
+		return listExcept(ctx, src, o.Exclude, func(i store.Info) error {
 			if store.IsTemporary(i.Path) {
 				return fmt.Errorf("pin %s: it is a temporary file that an interrupted program left behind; remove it first", i.Path)
 			}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/opencontainers/go-digest"
@@ -21,6 +22,10 @@ type Meta struct {
 	Layout *Layout
 	// Recipe is the canonical JSON object that determines every byte of a generated data set; nil for any other.
 	Recipe json.RawMessage
+	// Exclude is what was left out by intent, in any order: see [ParseExclude].
+	Exclude []string
+	// Lineage is what the data set was derived from; nil where nobody says.
+	Lineage *Lineage
 }
 
 // Layout says how samples lie in the files of a data set.
@@ -50,7 +55,10 @@ type Header struct {
 	Root   digest.Digest // root of the tree over all lines
 	Layout *Layout
 	Recipe json.RawMessage
-	Frames []Frame
+	// Exclude has the patterns of paths that are no part of the data set, sorted; empty where everything is.
+	Exclude []string
+	Lineage *Lineage // nil where the maker does not say what it was derived from
+	Frames  []Frame
 }
 
 // Encode writes the header's one canonical form: one line of JSON and a line end. It checks what ParseHeader checks.
@@ -78,6 +86,21 @@ func (h *Header) Encode() ([]byte, error) {
 		b = append(b, "null"...)
 	} else {
 		b = append(b, h.Recipe...)
+	}
+	if len(h.Exclude) > 0 {
+		b = append(b, `,"exclude":[`...)
+		for i, p := range h.Exclude {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(b, '"')
+			b = appendEscaped(b, p)
+			b = append(b, '"')
+		}
+		b = append(b, ']')
+	}
+	if h.Lineage != nil {
+		b = h.Lineage.append(append(b, `,"lineage":`...))
 	}
 	b = append(b, `,"frames":[`...)
 	for i := range h.Frames {
@@ -120,6 +143,8 @@ type headerJSON struct {
 	Root      string          `json:"root"`
 	Layout    *Layout         `json:"layout"`
 	Recipe    json.RawMessage `json:"recipe"`
+	Exclude   []string        `json:"exclude"`
+	Lineage   *lineageJSON    `json:"lineage"`
 	Frames    []frameJSON     `json:"frames"`
 	Digest    string          `json:"header_digest"`
 }
@@ -155,7 +180,10 @@ func ParseHeader(b []byte) (*Header, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: bytes: expected a decimal number in quotes, found %.40q", ErrField, j.Bytes)
 	}
-	h := &Header{Count: j.Count, Bytes: total, Root: digest.Digest(j.Root), Layout: j.Layout, Recipe: j.Recipe}
+	h := &Header{Count: j.Count, Bytes: total, Root: digest.Digest(j.Root), Layout: j.Layout, Recipe: j.Recipe, Exclude: j.Exclude}
+	if h.Lineage, err = j.Lineage.lineage(); err != nil {
+		return nil, err
+	}
 	if bytes.Equal(h.Recipe, []byte("null")) {
 		h.Recipe = nil
 	}
@@ -211,6 +239,18 @@ func (h *Header) check() error {
 			return err
 		}
 	}
+	exclude, err := ParseExclude(h.Exclude)
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(exclude.Patterns(), h.Exclude) {
+		return fmt.Errorf("%w: exclude: expected the patterns sorted, each once: %.200q, found %.200q", ErrCanonical, exclude.Patterns(), h.Exclude)
+	}
+	if h.Lineage != nil {
+		if err := h.Lineage.check(); err != nil {
+			return err
+		}
+	}
 	if len(h.Frames) > MaxFrames {
 		return fmt.Errorf("%w: %d frames, at most %d are allowed", ErrLimit, len(h.Frames), MaxFrames)
 	}
@@ -219,6 +259,11 @@ func (h *Header) check() error {
 	for i := range h.Frames {
 		if err := h.Frames[i].check(offset, last); err != nil {
 			return fmt.Errorf("frame %d: %w", i, err)
+		}
+		for _, p := range [...]string{h.Frames[i].First, h.Frames[i].Last} {
+			if exclude.Match(p) {
+				return fmt.Errorf("frame %d: %w: %q is an entry, and the header excludes it", i, ErrExclude, p)
+			}
 		}
 		count += h.Frames[i].Count
 		offset += h.Frames[i].Size

@@ -49,6 +49,7 @@ const (
 	ErrField     Class = "field"         // a field's value is outside its range
 	ErrPath      Class = "path"          // a path breaks the rules of store.CheckName
 	ErrOrder     Class = "order"         // paths do not strictly ascend
+	ErrExclude   Class = "exclude"       // an entry that the header excludes
 	ErrHeader    Class = "header-digest" // the header is not the one that its own digest was computed over
 	ErrFrame     Class = "frame"         // a frame is not what the header says, or not zstd
 	ErrCount     Class = "count"         // number of entries or of bytes differs from what the header says

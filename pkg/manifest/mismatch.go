@@ -8,7 +8,7 @@ import (
 	"github.com/opencontainers/go-digest"
 )
 
-// Kind says in which way a file differs from its manifest.
+// Kind says in which way a file differs from its manifest, or between two manifests.
 type Kind string
 
 const (
@@ -16,6 +16,9 @@ const (
 	Extra   Kind = "extra"   // in the store, not in the manifest
 	Changed Kind = "changed" // in both, with other bytes
 	Renamed Kind = "renamed" // missing under one path, there with the same bytes under one that is extra
+
+	Removed Kind = "removed" // in the first of two manifests, not in the second
+	Added   Kind = "added"   // in the second of two manifests, not in the first
 )
 
 // Side is what a file should be, or is.

@@ -16,6 +16,7 @@ import (
 // concurrent use.
 type Manifest struct {
 	header  *Header
+	exclude *Exclude
 	raw     []byte
 	entries io.ReaderAt
 	size    int64
@@ -38,11 +39,18 @@ func OpenReaders(header []byte, entries io.ReaderAt, size int64) (*Manifest, err
 		return nil, fmt.Errorf("%w: the file of entries has %d bytes, the header says %d: they do not belong together, or one is damaged",
 			ErrFrame, size, want)
 	}
-	return &Manifest{header: h, raw: bytes.Clone(header), entries: entries, size: size, name: "entries"}, nil
+	exclude, err := ParseExclude(h.Exclude)
+	if err != nil {
+		return nil, err
+	}
+	return &Manifest{header: h, exclude: exclude, raw: bytes.Clone(header), entries: entries, size: size, name: "entries"}, nil
 }
 
 // Header returns the header, which must not be changed.
 func (m *Manifest) Header() *Header { return m.header }
+
+// Exclude returns what the header excludes; nil where it excludes nothing.
+func (m *Manifest) Exclude() *Exclude { return m.exclude }
 
 // HeaderBytes returns the bytes of manifest.json, which must not be changed.
 func (m *Manifest) HeaderBytes() []byte { return m.raw }
@@ -157,6 +165,9 @@ func (r *entriesReader) frame(i int) error {
 		}
 		if e.Path <= r.last {
 			return fault(ErrOrder, "line %d: %q stands after %q", n+1, e.Path, r.last)
+		}
+		if r.m.exclude.Match(e.Path) {
+			return fault(ErrExclude, "line %d: %q is an entry, and the header excludes it", n+1, e.Path)
 		}
 		if r.bytes += e.Size; r.bytes < 0 {
 			return fault(ErrLimit, "line %d: the sizes sum to more than 2^63-1 bytes", n+1)

@@ -117,7 +117,7 @@ func TestMemory(t *testing.T) {
 		if err := merge(context.Background(), m, m, func(_, _ *Entry) error { watch(seen); seen++; return nil }); err != nil {
 			t.Fatal(err)
 		}
-		if s, err := Diff(context.Background(), m, m, nil); err != nil || s.Same != int64(n) {
+		if s, err := Diff(context.Background(), m, m, nil); err != nil || s.Same.Files != int64(n) {
 			t.Fatalf("%+v, %v", s, err)
 		}
 		if err := m.Close(); err != nil {

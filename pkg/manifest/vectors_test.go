@@ -15,7 +15,7 @@ import (
 const vectors = "../../testdata/manifest"
 
 var classes = []Class{
-	ErrSyntax, ErrCanonical, ErrMediaType, ErrLimit, ErrField, ErrPath, ErrOrder, ErrHeader, ErrFrame, ErrCount, ErrRoot,
+	ErrSyntax, ErrCanonical, ErrMediaType, ErrLimit, ErrField, ErrPath, ErrOrder, ErrExclude, ErrHeader, ErrFrame, ErrCount, ErrRoot,
 }
 
 // TestVectors reads every file in testdata/manifest. Its head names the class of error that its body must cause, or none.
@@ -77,6 +77,9 @@ func readVector(t *testing.T, field map[string]string, body []byte) error {
 		return n
 	}
 	h, packed := frameOf(t, body, field["first"], field["last"], num("count"), num("bytes"))
+	if x := field["exclude"]; x != "" {
+		h.Exclude = strings.Fields(x)
+	}
 	if r := field["root"]; r != "" {
 		h.Root = digest.Digest(r)
 	}

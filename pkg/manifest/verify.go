@@ -23,6 +23,9 @@ type VerifyOptions struct {
 	Limit int
 	// Select, if not nil, says which files are hashed; of the others only presence and size are compared.
 	Select func(Entry) bool
+	// MetadataOnly is true when no file is hashed, nor opened. What is found then is no evidence: bytes may differ in files of the same
+	// size. It tells soon whether anything is missing, extra or cut off.
+	MetadataOnly bool
 	// Each, if not nil, is called for every file that was hashed and found equal, with its index in the manifest and the
 	// identity that it had before and after. Calls come in any order, never two at once.
 	Each func(index int64, e Entry, info store.Info)
@@ -35,7 +38,7 @@ type Report struct {
 	Root    digest.Digest // of the manifest; its entries were found to have it
 	Files   int64         // hashed
 	Bytes   int64         // hashed
-	Skipped int64         // files of which only presence and size were compared, by choice of Select
+	Skipped int64         // files of which only presence and size were compared, by choice of Select or MetadataOnly
 	// Mismatches are the differences found, sorted by path.
 	Mismatches []*MismatchError
 	// Stopped is true when there were so many mismatches that verifying ended early; there may be more.
@@ -46,7 +49,7 @@ type Report struct {
 var errEnough = errors.New("too many mismatches")
 
 // Verify compares a store with a manifest: every file that one of them has. It returns nil only if each is in both, with the
-// size and the bytes that the manifest says, and the manifest itself is sound. If files differ, the error matches
+// size and the bytes that the manifest says, and the manifest itself is sound. What the manifest excludes may be in the store. If files differ, the error matches
 // *MismatchError (the first by path) and the report holds them all up to the limit. Listing and entries are merged as they
 // stream, so that memory does not grow with the number of files.
 func Verify(ctx context.Context, m *Manifest, src Source, o VerifyOptions) (Report, error) {
@@ -112,7 +115,7 @@ type verifier struct {
 func (v *verifier) walk(ctx context.Context, m *Manifest) error {
 	nextEntry, stopEntries := pull(func(yield func(Entry) error) error { return m.Entries(ctx, yield) })
 	defer stopEntries()
-	nextInfo, stopInfos := pull(func(yield func(store.Info) error) error { return v.src.List(ctx, yield) })
+	nextInfo, stopInfos := pull(func(yield func(store.Info) error) error { return listExcept(ctx, v.src, m.exclude, yield) })
 	defer stopInfos()
 
 	e, haveE, err := nextEntry()
@@ -166,7 +169,7 @@ func (v *verifier) both(ctx context.Context, index int64, e Entry, i store.Info)
 		v.differ(&MismatchError{Kind: Changed, Path: e.Path, Expected: expected(e), Found: &Side{Size: i.Size}})
 		return nil
 	}
-	if v.o.Select != nil && !v.o.Select(e) {
+	if v.o.MetadataOnly || v.o.Select != nil && !v.o.Select(e) {
 		v.skipped++
 		return nil
 	}
@@ -220,7 +223,7 @@ func (v *verifier) differ(m *MismatchError) {
 func (v *verifier) renames(ctx context.Context) ([]*MismatchError, error) {
 	sizes := map[int64]bool{}
 	for _, m := range v.found {
-		if m.Kind == Missing {
+		if m.Kind == Missing && !v.o.MetadataOnly {
 			sizes[m.Expected.Size] = true
 		}
 	}

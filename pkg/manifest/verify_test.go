@@ -279,12 +279,18 @@ func TestVerifyAsSets(t *testing.T) {
 			rt.Fatalf("diff: %+v, %v, %d changes for %d mismatches", s, err, len(changes), len(r.Mismatches))
 		}
 		for i, c := range changes {
-			if m := r.Mismatches[i]; c.Kind != m.Kind || c.Path != m.Path || c.To != m.To {
+			kind := map[Kind]Kind{Missing: Removed, Extra: Added, Changed: Changed, Renamed: Renamed}
+			if m := r.Mismatches[i]; c.Kind != kind[m.Kind] || c.Path != m.Path || c.To != m.To {
 				rt.Fatalf("change %d: %+v, mismatch %+v", i, c, m)
 			}
 		}
-		if s.Same+s.Changed+s.Missing+s.Renamed != int64(len(a)) || s.Same+s.Changed+s.Extra+s.Renamed != int64(len(b)) {
+		both := s.Same.Files + s.Changed.Files + s.Renamed.Files
+		if both+s.Removed.Files != int64(len(a)) || both+s.Added.Files != int64(len(b)) {
 			rt.Fatalf("counts do not add up: %+v for %d and %d files", s, len(a), len(b))
+		}
+		same := s.Same.Bytes + s.Renamed.Bytes
+		if same+s.Changed.Bytes+s.Removed.Bytes != ma.Header().Bytes || same+s.ChangedTo+s.Added.Bytes != mb.Header().Bytes {
+			rt.Fatalf("bytes do not add up: %+v for %d and %d bytes", s, ma.Header().Bytes, mb.Header().Bytes)
 		}
 	})
 }

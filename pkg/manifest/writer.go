@@ -14,6 +14,7 @@ import (
 type Writer struct {
 	out    io.Writer
 	h      Header
+	skip   *Exclude
 	tree   Tree
 	enc    *zstd.Encoder
 	plain  []byte // lines of the current frame
@@ -25,9 +26,13 @@ type Writer struct {
 	closed bool
 }
 
-// NewWriter returns a writer of entries to out, which must be empty. The header is what Close returns.
+// NewWriter returns a writer of entries to out, which must be empty. The header is what Close returns; a meta that breaks the
+// rules is an error of Add and Close.
 func NewWriter(out io.Writer, meta Meta) *Writer {
-	return &Writer{out: out, h: Header{Layout: meta.Layout, Recipe: meta.Recipe}, lines: MaxFrameEntries}
+	w := &Writer{out: out, h: Header{Layout: meta.Layout, Recipe: meta.Recipe, Lineage: meta.Lineage}, lines: MaxFrameEntries}
+	w.skip, w.err = ParseExclude(meta.Exclude)
+	w.h.Exclude = w.skip.Patterns()
+	return w
 }
 
 var errClosed = errors.New("manifest writer: it is closed already")
@@ -48,6 +53,9 @@ func (w *Writer) Add(e Entry) error {
 func (w *Writer) add(e Entry) error {
 	if err := e.check(); err != nil {
 		return err
+	}
+	if w.skip.Match(e.Path) {
+		return fmt.Errorf("%w: %q was added, and the header excludes it", ErrExclude, e.Path)
 	}
 	if w.h.Count > 0 && e.Path <= w.last {
 		return fmt.Errorf("%w: %q was added after %q, expected ascending paths, each once", ErrOrder, e.Path, w.last)

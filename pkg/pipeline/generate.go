@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/benchpin/benchpin/pkg/bench"
@@ -83,6 +84,10 @@ func localData(w *workload.Workload) error {
 type PinOptions struct {
 	Data, Manifest string
 	Workers        int
+	// Exclude is what is no part of the data set (manifest.ParseExclude); it becomes part of the manifest.
+	Exclude []string
+	// Lineage is what the data set was derived from; nil where nobody says.
+	Lineage *manifest.Lineage
 	Notify
 }
 
@@ -90,15 +95,24 @@ type PinOptions struct {
 var ErrPinned = errors.New("a manifest of other content stands there")
 
 // Pin hashes every file of a folder as it is, and writes the manifest. A manifest that stands there already is never replaced, since it
-// may hold a recipe that pinning cannot find again: when it lists the same files with the same bytes its header is returned, and otherwise
-// the error wraps ErrPinned.
+// may hold a recipe that pinning cannot find again: when it lists the same files with the same bytes, and excludes and
+// was derived from what o says, its header is returned, and otherwise the error wraps ErrPinned.
 func Pin(ctx context.Context, o PinOptions) (manifest.Header, error) {
 	if err := apart(o.Data, place{o.Manifest, "--manifest"}); err != nil {
+		return manifest.Header{}, err
+	}
+	exclude, err := manifest.ParseExclude(o.Exclude)
+	if err != nil {
 		return manifest.Header{}, err
 	}
 	there, err := standing(o.Manifest)
 	if err != nil {
 		return manifest.Header{}, err
+	}
+	if there != nil {
+		if err := sameTerms(o, exclude, there); err != nil {
+			return manifest.Header{}, err
+		}
 	}
 	st, err := store.NewFolder(o.Data, store.FolderOptions{Uncached: true, Resident: true})
 	if err != nil {
@@ -106,7 +120,7 @@ func Pin(ctx context.Context, o PinOptions) (manifest.Header, error) {
 	}
 	defer st.Close()
 	build := func(dst manifest.Adder) error {
-		err := manifest.Build(ctx, st, dst, manifest.BuildOptions{Workers: o.Workers, Progress: func(files, bytes int64) {
+		err := manifest.Build(ctx, st, dst, manifest.BuildOptions{Workers: o.Workers, Exclude: exclude, Progress: func(files, bytes int64) {
 			o.progress("pin", files, -1, bytes, -1)
 		}})
 		if err != nil {
@@ -130,7 +144,7 @@ func Pin(ctx context.Context, o PinOptions) (manifest.Header, error) {
 		o.stage("pinned   by %s already, which stays as it is", o.Manifest)
 		return *there, nil
 	}
-	f, err := manifest.Create(o.Manifest, manifest.Meta{})
+	f, err := manifest.Create(o.Manifest, manifest.Meta{Exclude: o.Exclude, Lineage: o.Lineage})
 	if err != nil {
 		return manifest.Header{}, err
 	}
@@ -139,6 +153,19 @@ func Pin(ctx context.Context, o PinOptions) (manifest.Header, error) {
 		return manifest.Header{}, err
 	}
 	return f.Commit()
+}
+
+// sameTerms checks that a manifest that stands there excludes what is asked for, and was derived from what is said. A lineage that nobody
+// gives is not asked for.
+func sameTerms(o PinOptions, exclude *manifest.Exclude, there *manifest.Header) error {
+	if !slices.Equal(exclude.Patterns(), there.Exclude) {
+		return fmt.Errorf("pin %s: %s: %w: it excludes %q, expected %q; give --manifest another file, or the same --exclude",
+			o.Data, o.Manifest, ErrPinned, there.Exclude, exclude.Patterns())
+	}
+	if o.Lineage != nil && !o.Lineage.Equal(there.Lineage) {
+		return fmt.Errorf("pin %s: %s: %w: its lineage is another than the one given; give --manifest another file", o.Data, o.Manifest, ErrPinned)
+	}
+	return nil
 }
 
 // standing returns the header of the manifest at a path, or nil where there is none.

@@ -16,6 +16,12 @@ import (
 // List calls yield for every regular file: see [Store]. It holds the names of the folders on the path to the current
 // file, and nothing of the others.
 func (f *Folder) List(ctx context.Context, yield func(Info) error) error {
+	return f.ListExcept(ctx, nil, yield)
+}
+
+// ListExcept is List but for what skip says: of a name for which it is true, nothing is said, whatever it is, and a folder of that name is
+// not looked into. folder is true for names of folders. skip may be nil.
+func (f *Folder) ListExcept(ctx context.Context, skip func(name string, folder bool) bool, yield func(Info) error) error {
 	defer runtime.KeepAlive(f)
 	fd, err := f.openParent("", false)
 	if err != nil {
@@ -29,13 +35,14 @@ func (f *Folder) List(ctx context.Context, yield func(Info) error) error {
 	if err != nil {
 		return wrap("open folder", f.root, err)
 	}
-	l := &lister{f: f, ctx: ctx, yield: yield, buf: make([]byte, 64<<10)}
+	l := &lister{f: f, ctx: ctx, skip: skip, yield: yield, buf: make([]byte, 64<<10)}
 	return l.folder(own, nil, 1)
 }
 
 type lister struct {
 	f     *Folder
 	ctx   context.Context
+	skip  func(name string, folder bool) bool
 	yield func(Info) error
 	buf   []byte
 }
@@ -162,6 +169,9 @@ func (l *lister) add(fd int, prefix []byte, n *names, elem []byte, typ byte) err
 			return l.f.wrap("stat", string(prefix)+string(elem), err)
 		}
 		typ = byte(st.Mode & unix.S_IFMT >> 12)
+	}
+	if l.skip != nil && l.skip(string(prefix)+string(elem), typ == unix.DT_DIR) {
+		return nil
 	}
 	if typ != unix.DT_REG && typ != unix.DT_DIR {
 		return l.f.irregular(string(prefix)+string(elem), uint32(typ)<<12)

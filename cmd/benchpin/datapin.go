@@ -1,0 +1,83 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/benchpin/benchpin/pkg/manifest"
+	"github.com/benchpin/benchpin/pkg/pipeline"
+)
+
+func (a *app) dataPinCommand() *cobra.Command {
+	var (
+		data        dataFlags
+		exclude     []string
+		derivedFrom []string
+		by          string
+		asJSON      bool
+	)
+	cmd := &cobra.Command{
+		Use:   "pin",
+		Short: "Pin a data set as it is: hash every file and write the manifest",
+		Long: `Pin a data set as it is: hash every file and write the manifest. A manifest that stands there already is never replaced: it stays where it
+lists the same files with the same bytes, and is an error otherwise.
+
+--exclude leaves out what is no part of the data set, in the language of .gitignore: *.tmp (a name, anywhere), .cache/ (a folder, with all
+that is in it), /raw/*.csv (from the root), a/**/b. The patterns become part of the manifest, so that verifying leaves out the same.
+
+--derived-from and --by record which pinned data sets this one was made from, and what made it. "benchpin data lineage" follows them.`,
+		Example: `  benchpin data pin --data ./qs --manifest ./pinned.json
+  benchpin data pin --data ./qs --manifest ./silver.json --exclude .cache/ --derived-from ./pinned.json --by clean.py-1.2`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := data.complete(nil); err != nil {
+				return err
+			}
+			if _, err := manifest.ParseExclude(exclude); err != nil {
+				return usagef("--exclude: %w", err)
+			}
+			lineage, err := lineageOf(derivedFrom, by)
+			if err != nil {
+				return err
+			}
+			notify, end := a.notify()
+			defer end()
+			h, err := pipeline.Pin(cmd.Context(), pipeline.PinOptions{Data: data.data, Manifest: data.manifest, Workers: data.workers,
+				Exclude: exclude, Lineage: lineage, Notify: notify})
+			if err != nil {
+				return err
+			}
+			end()
+			return a.printHeader(h, asJSON)
+		},
+	}
+	data.add(cmd)
+	cmd.Flags().StringArrayVar(&exclude, "exclude", nil, "leave out files and folders of this `pattern`; may be repeated")
+	cmd.Flags().StringArrayVar(&derivedFrom, "derived-from", nil, "`file` of the manifest of a data set that this one was made from; may be repeated")
+	cmd.Flags().StringVar(&by, "by", "", "what made it from those: one line of `text`")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}
+
+// lineageOf reads the manifests that a data set was derived from.
+func lineageOf(manifests []string, by string) (*manifest.Lineage, error) {
+	switch {
+	case len(manifests) == 0 && by == "":
+		return nil, nil
+	case len(manifests) == 0:
+		return nil, usagef("--by %q: expected --derived-from MANIFEST beside it", by)
+	case by == "":
+		return nil, usagef("--derived-from: expected --by TEXT beside it, which says what made the data set from those")
+	}
+	parents := make([]manifest.Parent, len(manifests))
+	for i, path := range manifests {
+		var err error
+		if parents[i], err = manifest.ParentOf(path); err != nil {
+			return nil, err
+		}
+	}
+	l, err := manifest.NewLineage(by, parents...)
+	if err != nil {
+		return nil, usagef("--derived-from, --by: %w", err)
+	}
+	return l, nil
+}
