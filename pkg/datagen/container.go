@@ -49,11 +49,11 @@ const parquet = "parquet"
 func rowBytes(columns []format.Column) (int64, error) {
 	var row int64
 	for _, c := range columns {
-		t, err := format.ParseDType(c.DType)
+		n, err := c.RowBytes()
 		if err != nil {
 			return 0, fmt.Errorf("dataset.parquet.columns: %s: %w", c.Name, err)
 		}
-		row = sum(row, saturated(int64(t.Size), int64(c.Size)))
+		row = sum(row, n)
 	}
 	return row, nil
 }

@@ -39,6 +39,8 @@ func containers() map[string][]string {
 		"png encoded":         {"format: png", "record_length_bytes: 20011", "jpeg: {sizing: encoded}"},
 		"parquet": {"format: parquet", "num_samples_per_file: 50", "parquet: {row_group_size: 16, columns: [{name: a, dtype: float32, size: 9}, " +
 			"{name: b, dtype: int8}, {name: c, dtype: float16, read: false}, {name: d, dtype: float64}]}"},
+		"parquet texts": {"format: parquet", "num_samples_per_file: 40", "parquet: {row_group_size: 16, columns: [{name: id, dtype: string}, " +
+			"{name: text, dtype: string, size: 30}, {name: raw, dtype: binary, size: 9}, {name: l, dtype: list, size: 4}, {name: flag, dtype: bool}]}"},
 		"parquet zstd":  {"format: parquet", "num_samples_per_file: 50", "compression: zstd", "parquet: {row_group_size: 16, columns: [{name: a, size: 30}]}"},
 		"parquet plain": {"format: parquet", "num_samples_per_file: 5", "record_length_bytes: 1000"},
 		"raw":           {"format: raw", "record_length_bytes: 20011"},

@@ -79,6 +79,8 @@ func specimens() []specimen {
 		{spec: Spec{Name: "parquet", RowGroup: 5, Compression: "zstd"}, allocates: true},
 		{spec: Spec{Name: "parquet", RowGroup: 3, Columns: []Column{{Name: "a", DType: "float16", Size: 3}, {Name: "b", DType: "int8", Size: 1}}},
 			fit: sevenBytes, dtypes: []string{"uint8"}},
+		{spec: Spec{Name: "parquet", RowGroup: 3, Columns: []Column{{Name: "a", DType: "binary", Size: 4}, {Name: "b", DType: "string", Size: 3}}},
+			fit: sevenBytes, dtypes: []string{"uint8"}},
 		{spec: Spec{Name: "png"}, fit: onePicture, dtypes: []string{"uint8"}, whole: true},
 		{spec: Spec{Name: "png", Sizing: sizingEncoded}, fit: shownPicture, dtypes: []string{"uint8"}, whole: true},
 		{spec: Spec{Name: "raw"}, fit: oneSample, whole: true, loose: true},

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// parquetFormat is a table of numbers, one row a sample: required columns of one number or of a list of always the same length, in
-// row groups. It is written by this package and not by a library, for three reasons: a file's size must be known beforehand, its
+// parquetFormat is a table of numbers and texts, one row a sample: required columns of one number, of a list of always the same length, or
+// of a text of one length, in row groups. It is written by this package and not by a library, for three reasons: a file's size must be known beforehand, its
 // bytes must never change, and a row group of long vectors (flux: 2 GB) must not be held in memory.
 //
 // The content is in the order of the file: row group by row group, in each one column by column, in each the rows' numbers. Its bytes
@@ -62,6 +62,7 @@ const (
 	storedWide    // 16 bits become 32: parquet has no shorter numbers
 	storedIndexed // a byte is an index into a dictionary of the 256 numbers that it can be
 	storedBits    // a truth value becomes a bit
+	storedText    // a text or bytes, after their length
 )
 
 // parquetColumn is a column, resolved.
@@ -77,7 +78,7 @@ type parquetColumn struct {
 	physical, converted int64
 	float16             bool
 	form                int
-	element             int64        // bytes of content for one number
+	element             int64        // bytes of content for one number, or text
 	convert             func([]byte) // content to numbers, or nil
 }
 
@@ -103,11 +104,7 @@ func newParquet(s Spec) (Format, error) {
 	}
 	read := 0
 	for i, c := range s.Columns {
-		d, err := ParseDType(c.DType)
-		if err != nil {
-			return nil, fmt.Errorf("dataset.parquet.columns: column %q: %w", c.Name, err)
-		}
-		col, err := newParquetColumn(c.Name, d, int64(c.Size))
+		col, err := newParquetTyped(c)
 		if err != nil {
 			return nil, fmt.Errorf("dataset.parquet.columns: %w", err)
 		}
@@ -228,6 +225,8 @@ func (c *parquetColumn) bodyLen(n int64) int64 {
 		size = 1 + uvarintLen(groups<<1|1) + 8*groups
 	case storedBits:
 		size = (values + 7) / 8
+	case storedText:
+		size += 4 * values
 	}
 	if c.list {
 		size += 4 + n*int64(len(c.repetitions(nil))) + 4 + uvarintLen(values<<1) + 1
@@ -238,6 +237,9 @@ func (c *parquetColumn) bodyLen(n int64) int64 {
 // repetitions appends the levels of one row of a list: the first number begins a row, the others do not.
 func (c *parquetColumn) repetitions(p []byte) []byte {
 	p = append(p, 1<<1, 0)
+	if c.values == 1 {
+		return p
+	}
 	return append(binary.AppendUvarint(p, uint64(c.values-1)<<1), 1)
 }
 

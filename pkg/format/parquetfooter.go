@@ -92,6 +92,9 @@ func (r *parquetReader) schema() error {
 		left--
 		known += column.known
 		if children == 0 {
+			if e := column.expected; e != nil && e.form == storedText {
+				column.row = e.width
+			}
 			r.leaves = append(r.leaves, column.parquetLeaf)
 			continue
 		}
@@ -126,7 +129,9 @@ func (r *parquetReader) schema() error {
 
 // is reports whether the leaf holds the numbers of column c.
 func (l parquetLeaf) is(c *parquetColumn) bool {
-	return l.physical == c.physical && (l.converted == c.converted || c.converted == pqNone) && (c.physical != pqFixed || l.length == c.element)
+	// Texts may have a logical type alone.
+	converted := l.converted == c.converted || c.converted == pqNone || c.form == storedText && l.converted == pqNone
+	return l.physical == c.physical && converted && (c.physical != pqFixed || l.length == c.element)
 }
 
 // parquetNode is a node of the schema.

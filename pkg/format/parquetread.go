@@ -57,6 +57,7 @@ type parquetReader struct {
 // parquetLeaf is a column of numbers in the file.
 type parquetLeaf struct {
 	physical, length, converted int64
+	row                         int64 // bytes of a row where the workload says it, of texts, else 0
 	read                        bool
 }
 
@@ -121,6 +122,9 @@ func (r *parquetReader) chunk(c *parquetPiece) (int64, error) {
 	}
 	if values != c.values {
 		return 0, r.problem(fmt.Sprintf("column %d: pages of %d values; the footer says %d", c.leaf, values, c.values))
+	}
+	if row := r.leaves[c.leaf].row; row > 0 {
+		return row, nil
 	}
 	if w := r.leaves[c.leaf].width(); w > 0 {
 		return mul(c.values/r.groupRows, w), nil

@@ -148,6 +148,9 @@ func (p *parquetWriter) body(w *writer, c *parquetColumn, off, n int64) error {
 
 // numbers writes the content's numbers from the given offset on.
 func (p *parquetWriter) numbers(w *writer, c *parquetColumn, off, values int64) error {
+	if c.form == storedText {
+		return p.texts(w, c, off, values)
+	}
 	room := int64(len(p.work))
 	if c.form == storedWide {
 		room /= 2

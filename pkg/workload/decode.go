@@ -249,6 +249,10 @@ func (d *decoder) columns(k key, n *node, field *[]Column) {
 	}
 	for i, item := range n.items {
 		at := fmt.Sprintf("%s[%d]", k.path, i)
+		if item.kind == textKind && item.raw != "" { // as the fork has it: a name alone
+			*field = append(*field, Column{Name: item.raw, DType: "float32", Size: 1, Read: true})
+			continue
+		}
 		if item.kind != mapKind {
 			d.fail(key{path: at}, item, "expected a column such as {name: a, dtype: float32}, found "+item.describe(), "")
 			continue
