@@ -21,7 +21,9 @@ type accelerator struct {
 	load  loader.Loader
 	// evalLoad is nil without evaluation.
 	evalLoad loader.Loader
-	timer    *time.Timer
+	// ledger is nil where nothing is hashed in the run.
+	ledger *ledger
+	timer  *time.Timer
 	// last is the step that was done and is not yet recorded: recording it waits for the next sleep, where it costs nothing.
 	last stats.Step
 	held bool
@@ -42,6 +44,7 @@ func (r *run) accelerator(ctx context.Context, m *cluster.Member) error {
 		}
 		r.loaders[2*a.rank+1] = a.evalLoad
 	}
+	a.ledger = r.ledger(a.rank)
 	defer a.timer.Stop()
 	a.timer.Stop()
 	for e := 1; e <= r.p.Epochs; e++ {
@@ -60,7 +63,7 @@ func (r *run) accelerator(ctx context.Context, m *cluster.Member) error {
 			return err
 		}
 	}
-	return nil
+	return a.ledger.drain(ctx)
 }
 
 // open prepares an epoch outside of the clock, while all wait: rank 0 empties the page cache, makes the order, and looks at the
@@ -94,6 +97,7 @@ func (a *accelerator) since(t time.Time) int64 { return int64(t.Sub(a.base)) }
 //
 //	load:    from the beginning of the step to the batch
 //	compute: the sleep; accounts are kept meanwhile
+//	hash:    the wait for what was not hashed in the sleep, where the run hashes
 //	barrier: the wait for the others
 func (a *accelerator) epoch(ctx context.Context, epoch int) error {
 	steps := int64(a.p.StepsPerEpoch)
@@ -117,13 +121,17 @@ func (a *accelerator) epoch(ctx context.Context, epoch int) error {
 			return err
 		}
 		computed := time.Now()
+		hashed, err := a.hashed(ctx, computed)
+		if err != nil {
+			return err
+		}
 		if err := a.m.Barrier(ctx); err != nil {
 			return err
 		}
 		end := time.Now()
 		a.last = stats.Step{
 			Step: s, Start: a.since(start), Load: int64(loaded.Sub(start)), Compute: int64(computed.Sub(loaded)),
-			Prescribed: int64(prescribed), Proc: int64(computed.Sub(start)), Barrier: int64(end.Sub(computed)),
+			Prescribed: int64(prescribed), Proc: int64(hashed.Sub(start)), Barrier: int64(end.Sub(hashed)), Hash: int64(hashed.Sub(computed)),
 			Open: int64(batch.Open), Read: int64(batch.Read), Decode: int64(batch.Decode),
 			Samples: int64(len(batch.Samples)), Bytes: asked, Preprocess: int64(batch.Preprocess),
 		}
@@ -169,7 +177,9 @@ func (a *accelerator) waited(s *stats.Step, b *loader.Batch) {
 // account keeps the books of a batch: transcript, counters, the row of the step before, progress. It runs in the time of the
 // compute sleep, which ends at a fixed moment whatever is done before.
 func (a *accelerator) account(epoch int, step int64, b *loader.Batch) (asked int64, err error) {
-	asked = a.enter(a.chain, epoch, step, b)
+	if asked, err = a.enter(a.chain, false, epoch, step, b); err != nil {
+		return asked, err
+	}
 	if err := a.flush(); err != nil {
 		return asked, err
 	}
@@ -180,17 +190,19 @@ func (a *accelerator) account(epoch int, step int64, b *loader.Batch) (asked int
 	return asked, nil
 }
 
-// enter adds a batch to a transcript and to the counters, and returns the bytes that were asked of the store for it.
-func (a *accelerator) enter(c *Chain, epoch int, step int64, b *loader.Batch) (asked int64) {
-	for i := range b.Samples {
-		s := &b.Samples[i]
-		c.Append(Entry{Epoch: uint32(epoch), Step: uint32(step), Sample: uint64(s.Index), File: uint32(s.File),
-			Position: uint32(s.Position), Logical: uint64(s.Logical)})
+// enter adds a batch to a transcript, or has it hashed first, and to the counters, and returns the bytes that were asked of the store for it.
+func (a *accelerator) enter(c *Chain, evaluation bool, epoch int, step int64, b *loader.Batch) (asked int64, err error) {
+	if a.ledger != nil {
+		err = a.ledger.submit(evaluation, epoch, step, b)
+	} else {
+		for i := range b.Samples {
+			c.Append(entryOf(epoch, step, &b.Samples[i]))
+		}
 	}
 	asked = b.Asked()
 	a.samples.Add(int64(len(b.Samples)))
 	a.bytes.Add(asked)
-	return asked
+	return asked, err
 }
 
 const progressEvery = 200 * time.Millisecond

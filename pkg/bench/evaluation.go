@@ -111,7 +111,7 @@ func (p *Plan) EvaluationSchedule() (Schedule, bool) {
 		return Schedule{}, false
 	}
 	return Schedule{Config: p.eval.order.Config(), Epochs: p.Epochs, StepsPerEpoch: p.eval.steps, Idle: p.reading.idle(), Evaluation: true,
-		AfterEpoch: p.eval.after, EpochsBetween: p.eval.between}, true
+		AfterEpoch: p.eval.after, EpochsBetween: p.eval.between, Reads: p.Inline()}, true
 }
 
 // evaluating is the state of a run's evaluation.
@@ -186,13 +186,20 @@ func (a *accelerator) evaluate(ctx context.Context, epoch int) error {
 		prescribed := a.p.eval.compute.at(epoch, a.rank, s-1)
 		row := stats.Step{Step: s, Start: a.since(start), Load: int64(loaded.Sub(start)), Prescribed: int64(prescribed),
 			Open: int64(batch.Open), Read: int64(batch.Read), Decode: int64(batch.Decode),
-			Samples: int64(len(batch.Samples)), Preprocess: int64(batch.Preprocess), Bytes: a.enter(v.chains[a.rank], epoch, s, batch)}
+			Samples: int64(len(batch.Samples)), Preprocess: int64(batch.Preprocess)}
 		a.waited(&row, batch)
+		if row.Bytes, err = a.enter(v.chains[a.rank], true, epoch, s, batch); err != nil {
+			return err
+		}
 		if err := a.sleep(ctx, loaded.Add(prescribed)); err != nil {
 			return err
 		}
-		end := time.Now()
-		row.Compute, row.Proc = int64(end.Sub(loaded)), int64(end.Sub(start))
+		computed := time.Now()
+		end, err := a.hashed(ctx, computed)
+		if err != nil {
+			return err
+		}
+		row.Compute, row.Hash, row.Proc = int64(computed.Sub(loaded)), int64(end.Sub(computed)), int64(end.Sub(start))
 		rows = append(rows, row)
 		start = end
 	}

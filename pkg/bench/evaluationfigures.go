@@ -59,10 +59,14 @@ func Figures(ctx context.Context, p *Plan, steps, eval StepsReader, partial bool
 
 // ExpectedTranscript computes the transcript that a run of the plan must have, evaluation included, without any data: see Expected.
 func ExpectedTranscript(ctx context.Context, p *Plan, ds Dataset) (record.Transcript, error) {
+	return ExpectedTranscriptOf(ctx, p, ds, nil)
+}
+
+func expectedTranscript(ctx context.Context, p *Plan, ds Dataset, sized func(ds Dataset, evaluation bool) SampleSizes) (record.Transcript, error) {
 	if p.order == nil { // nothing is read
 		return Expected(ctx, p.Schedule(), nil)
 	}
-	t, err := Expected(ctx, p.Schedule(), p.reading.sizes(ds))
+	t, err := Expected(ctx, p.Schedule(), sized(ds, false))
 	if err != nil || p.eval == nil {
 		return t, err
 	}
@@ -71,7 +75,7 @@ func ExpectedTranscript(ctx context.Context, p *Plan, ds Dataset) (record.Transc
 		return record.Transcript{}, fmt.Errorf("transcript: the plan has %d evaluations, and the data set no files for them", p.Evaluation.Passes)
 	}
 	schedule, _ := p.EvaluationSchedule()
-	v, err := Expected(ctx, schedule, p.reading.sizes(eval))
+	v, err := Expected(ctx, schedule, sized(eval, true))
 	if err != nil {
 		return record.Transcript{}, fmt.Errorf("evaluation: %w", err)
 	}

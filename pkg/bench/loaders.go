@@ -169,16 +169,8 @@ func places(o loader.Order) loader.Places { return o.(*sampler.EpochOrder).Shuff
 
 // source is what the loaders of one part of the data set read from.
 func (r *run) source(ds Dataset, evaluation bool, buffers *loader.Buffers) *loader.Source {
-	rd := &r.p.reading
-	src := &loader.Source{Store: r.o.Data, Decoder: rd.format, Buffers: buffers,
-		Path:        func(i int64) string { return ds.Path(int(i)) },
-		Size:        func(i int64) int64 { return ds.Size(int(i)) },
-		SampleBytes: func(i int64) int64 { return rd.sizes(ds).SampleBytes(int(i)) },
-		Keep:        rd.keep, Whole: rd.whole(), Idle: rd.fileless(), Shared: rd.shared,
-	}
-	for _, c := range rd.companions() {
-		src.Companions = append(src.Companions, c.Path)
-	}
+	src := r.p.source(ds)
+	src.Store, src.Buffers, src.Capture = r.o.Data, buffers, r.inline.capturing()
 	if identity := r.o.Identity; identity != nil {
 		src.Identity = func(i int64, companion int) (store.Info, bool) {
 			return identity(FileID{Evaluation: evaluation, Index: int(i), Companion: companion})
@@ -186,6 +178,21 @@ func (r *run) source(ds Dataset, evaluation bool, buffers *loader.Buffers) *load
 	}
 	if !r.p.preprocess.zero() {
 		src.Preprocess = r.p.preprocess.at
+	}
+	return src
+}
+
+// source is how the samples of a part of a data set are read, without where from.
+func (p *Plan) source(ds Dataset) *loader.Source {
+	rd := &p.reading
+	src := &loader.Source{Decoder: rd.format,
+		Path:        func(i int64) string { return ds.Path(int(i)) },
+		Size:        func(i int64) int64 { return ds.Size(int(i)) },
+		SampleBytes: func(i int64) int64 { return rd.sizes(ds).SampleBytes(int(i)) },
+		Keep:        rd.keep, Whole: rd.whole(), Idle: rd.fileless(), Shared: rd.shared,
+	}
+	for _, c := range rd.companions() {
+		src.Companions = append(src.Companions, c.Path)
 	}
 	return src
 }

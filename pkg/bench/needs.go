@@ -68,6 +68,11 @@ func (p *Plan) planMemory(ds Dataset) error {
 		total += 2*v.order.MemoryBytes() + p.loaderMemory(v.order, int64(v.batch), v.steps) + r*v.steps*stepBytes
 		p.open *= 2
 	}
+	held, err := p.heldMemory(ds)
+	if err != nil {
+		return err
+	}
+	total += held
 	if p.Checkpoints > 0 {
 		for rank := range p.Accelerators {
 			if p.model.Writes(rank) {

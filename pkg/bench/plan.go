@@ -56,7 +56,7 @@ func (p *Plan) Schedule() Schedule {
 	if p.order == nil { // no samples are read
 		return Schedule{Config: sampler.Config{Accelerators: p.Accelerators, Mode: p.Order}}
 	}
-	return Schedule{Config: p.order.Config(), Epochs: p.Epochs, StepsPerEpoch: int64(p.StepsPerEpoch), Idle: p.reading.idle()}
+	return Schedule{Config: p.order.Config(), Epochs: p.Epochs, StepsPerEpoch: int64(p.StepsPerEpoch), Idle: p.reading.idle(), Reads: p.Inline()}
 }
 
 // Model is what every checkpoint holds, and Saves says when they are written; Model is nil when there are none.

@@ -46,6 +46,8 @@ type Options struct {
 	Evict func(ctx context.Context) error
 	// Progress is told how far the run is, a few times a second, while an accelerator sleeps. May be nil. It must be quick.
 	Progress func(Progress)
+	// Confirm opens files once the clock has stopped, to compare what was read of them with the manifest (benchpin.verify: inline). Nil: Data.
+	Confirm loader.Opener
 	// DeviceBytes returns how many bytes this process has read from block devices so far. Nil: /proc/self/io.
 	DeviceBytes func() (int64, error)
 }
@@ -67,6 +69,10 @@ type Result struct {
 	Transcript  record.Transcript
 	Checkpoints record.Checkpoints
 	Metrics     record.Metrics
+	// Inline says what was hashed in the run, Reads what was read of each sample: nil where the plan asks for none (Plan.Inline,
+	// Plan.HasReads).
+	Inline *Inline
+	Reads  *Reads
 	// IdentityRechecked counts the opened files whose identity was compared with what was verified.
 	IdentityRechecked int64
 	// Complete is true when every planned step was run and the transcript is the expected one; otherwise Reason says why not.
@@ -95,11 +101,14 @@ type run struct {
 	ckpt  *checkpoint.Writer
 
 	base    time.Time // offsets of all step times count from here
+	took    time.Duration
 	chains  []*Chain
 	loaders []loader.Loader
 	saves   []save
 	// evaluating is nil without evaluation.
 	evaluating *evaluating
+	// inline is nil where nothing is hashed in the run.
+	inline *inline
 
 	// Written by rank 0 between two barriers, and order read by all after the second.
 	order       *sampler.EpochOrder
@@ -124,10 +133,20 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	res := &Result{Started: started, Checkpoints: record.Checkpoints{Class: record.HostOnly, Fsync: o.CheckpointsDurable}}
-	expected, err := ExpectedTranscript(ctx, r.p, o.Dataset)
+	var expected record.Transcript
+	if !r.p.HasReads() {
+		expected, err = ExpectedTranscript(ctx, r.p, o.Dataset)
+	}
 	if err == nil {
 		err = r.all(ctx)
 	}
+	r.inline.close()
+	if err == nil && r.p.HasReads() {
+		if err = r.inline.confirm(ctx, r); err == nil {
+			expected, err = ExpectedTranscriptOf(ctx, r.p, o.Dataset, r.inline.reads)
+		}
+	}
+	res.Inline, res.Reads = r.inline.result(r.took), r.inline.digests()
 	res.Clock = r.base
 	res.Transcript = r.transcript(expected)
 	res.Checkpoints.Saves = r.checkpoints(started)
@@ -222,6 +241,9 @@ func newRun(o Options) (*run, error) {
 		chains:  make([]*Chain, p.Accelerators),
 		loaders: make([]loader.Loader, 2*p.Accelerators),
 	}
+	if r.inline, err = r.newInline(); err != nil {
+		return nil, err
+	}
 	r.src = r.source(o.Dataset, false, buffers)
 	for i := range r.chains {
 		r.chains[i] = NewChain(p.Schedule(), i)
@@ -266,6 +288,7 @@ func (r *run) all(ctx context.Context) error {
 		r.evaluating.src.Base = r.base
 	}
 	err := r.group.Run(ctx, r.accelerator)
+	r.took = time.Since(r.base)
 	idle := make(chan struct{})
 	go func() {
 		defer close(idle)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/benchpin/benchpin/pkg/bench/loader"
 	"github.com/benchpin/benchpin/pkg/bench/sampler"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/record"
@@ -25,6 +26,8 @@ const (
 	TranscriptVersion = 1
 	// TranscriptVersion2 is the form of everything else: evaluation, other samplings, and loaders that read nothing. Its preamble says more.
 	TranscriptVersion2 = 2
+	// TranscriptVersion3 is the form of runs whose bytes are hashed while they run: entries hold the digest of what was read too.
+	TranscriptVersion3 = 3
 )
 
 // EntrySize is the length of an encoded entry in bytes. With the 32 bytes of the chain before it an entry is exactly one block of
@@ -71,6 +74,8 @@ type Schedule struct {
 	// Evaluation: the passes over the files for evaluation, one after epoch AfterEpoch and then after every EpochsBetween-th.
 	Evaluation                bool
 	AfterEpoch, EpochsBetween int
+	// Reads says of which bytes each entry holds the digest too; "" where it holds none.
+	Reads loader.Form
 }
 
 // due says whether samples are read in, or after, an epoch.
@@ -80,6 +85,9 @@ func (s Schedule) due(epoch int) bool {
 
 // version is the form of the schedule's transcript.
 func (s Schedule) version() int64 {
+	if s.Reads != "" {
+		return TranscriptVersion3
+	}
 	if s.Idle || s.Evaluation || s.AfterEpoch != 0 || s.EpochsBetween != 0 || s.Sampling != sampler.Index || s.After != 0 {
 		return TranscriptVersion2
 	}
@@ -126,7 +134,7 @@ func (s Schedule) preamble(rank int) []byte {
 	line("seed_change_epoch", strconv.FormatBool(s.SeedChangeEpoch))
 	line("file_shuffle", strconv.FormatBool(s.FileShuffle))
 	line("sample_shuffle", strconv.FormatBool(s.SampleShuffle))
-	if s.version() == TranscriptVersion2 {
+	if s.version() >= TranscriptVersion2 {
 		part, sampling := "training", s.Sampling
 		if s.Evaluation {
 			part = "evaluation"
@@ -143,6 +151,9 @@ func (s Schedule) preamble(rank int) []byte {
 		number("shuffled_before", s.After)
 		line("idle", strconv.FormatBool(s.Idle))
 	}
+	if s.version() == TranscriptVersion3 {
+		line("reads", string(s.Reads))
+	}
 	number("rank", int64(rank))
 	return b
 }
@@ -150,8 +161,8 @@ func (s Schedule) preamble(rank int) []byte {
 // Chain is the transcript of one rank: h(i+1) = BLAKE3(h(i) || entry i), from the digest of the schedule and the rank. It is used by
 // one goroutine at a time.
 type Chain struct {
-	// block is the chain's digest followed by room for an entry, so that appending copies nothing.
-	block   [32 + EntrySize]byte
+	// block is the chain's digest followed by room for an entry and the digest of what was read, so that appending copies nothing.
+	block   [32 + EntrySize + 32]byte
 	entries int64
 }
 
@@ -166,6 +177,15 @@ func NewChain(s Schedule, rank int) *Chain {
 // Append adds one entry. It allocates nothing.
 func (c *Chain) Append(e Entry) {
 	e.encode((*[EntrySize]byte)(c.block[32:]))
+	h := blake3.Sum256(c.block[:32+EntrySize])
+	copy(c.block[:32], h[:])
+	c.entries++
+}
+
+// AppendRead adds one entry with the digest of what was read (version 3). It allocates nothing.
+func (c *Chain) AppendRead(e Entry, read [32]byte) {
+	e.encode((*[EntrySize]byte)(c.block[32:]))
+	copy(c.block[32+EntrySize:], read[:])
 	h := blake3.Sum256(c.block[:])
 	copy(c.block[:32], h[:])
 	c.entries++
@@ -195,6 +215,11 @@ func Seal(chains []*Chain) record.Transcript {
 // SampleSizes tells the logical size of a sample of each file, in bytes. Every sample of one file has the same size.
 type SampleSizes interface {
 	SampleBytes(file int) int64
+}
+
+// ReadDigests tells the digest of what is read of a sample, false where it is not known. SampleSizes of a schedule of version 3 must have it.
+type ReadDigests interface {
+	ReadDigest(file, position int) ([32]byte, bool)
 }
 
 // Expected computes the transcript that a run of the schedule must have, without any data: Root and Expected are the same. It works
@@ -263,6 +288,10 @@ func expectEpoch(ctx context.Context, s Schedule, eo *sampler.EpochOrder, epoch 
 
 // expectRank appends one epoch of one rank.
 func expectRank(ctx context.Context, s Schedule, eo *sampler.EpochOrder, epoch uint32, rank int, sizes SampleSizes, c *Chain) error {
+	reads, known := sizes.(ReadDigests)
+	if s.Reads != "" && !known {
+		return fmt.Errorf("transcript: expected the digests of what is read (%s), found none", s.Reads)
+	}
 	pos := int64(0)
 	for step := int64(1); step <= s.StepsPerEpoch; step++ {
 		if err := ctx.Err(); err != nil {
@@ -277,9 +306,17 @@ func expectRank(ctx context.Context, s Schedule, eo *sampler.EpochOrder, epoch u
 			if size < 0 {
 				return fmt.Errorf("transcript: file %d has samples of %d bytes: expected a size", file, size)
 			}
-			c.Append(Entry{Epoch: epoch, Step: uint32(step), Sample: uint64(g), File: uint32(file), Position: uint32(k),
-				Logical: uint64(size)})
 			pos++
+			entry := Entry{Epoch: epoch, Step: uint32(step), Sample: uint64(g), File: uint32(file), Position: uint32(k), Logical: uint64(size)}
+			if s.Reads == "" {
+				c.Append(entry)
+				continue
+			}
+			digest, ok := reads.ReadDigest(int(file), int(k))
+			if !ok {
+				return fmt.Errorf("transcript: the digest of what is read of sample %d of file %d is not known", k, file)
+			}
+			c.AppendRead(entry, digest)
 		}
 	}
 	return nil

@@ -130,6 +130,9 @@ type Verification struct {
 	// IdentityRechecked is the number of times that a file's identity (size, mtime, ctime, inode) was compared again when the
 	// run opened it.
 	IdentityRechecked Int `json:"identity_rechecked"`
+	// Inline is there with mode inline alone, Sample with mode sample.
+	Inline *InlineVerification `json:"inline,omitempty"`
+	Sample *SampleVerification `json:"sample,omitempty"`
 }
 
 // Plan is what the run set out to do, computed before anything ran. All of it follows from workload, accelerators and manifest.

@@ -260,8 +260,10 @@ func storageKeys(w *Workload) []key {
 func benchpinKeys(b *Benchpin) []key {
 	return []key{
 		seed("benchpin.seed", &b.Seed, 1).about("seed of the data set"),
-		word("benchpin.verify", &b.Verify, VerifyBefore, VerifyBefore, VerifyAfter, VerifyNone).
+		word("benchpin.verify", &b.Verify, VerifyBefore, VerifyBefore, VerifyInline, VerifyAfter, VerifySample, VerifyNone).
 			about("when the data set is compared with its manifest; the default policy refuses a result with `none`"),
+		text("benchpin.verify_sample", &b.VerifySample, DefaultSample).later().
+			about("how many files `benchpin.verify: sample` hashes: a number, or a percentage such as `5%`"),
 		whole("benchpin.accelerators", &b.Accelerators, 1).from(1).to(MaxAccelerators).
 			about("simulated accelerators, DLIO's MPI ranks"),
 		whole("benchpin.accelerators_per_process", &b.AcceleratorsPerProcess, 0).from(0).to(MaxAccelerators).

@@ -257,8 +257,10 @@ type Profiling struct {
 type Benchpin struct {
 	// Seed is the seed of the data set. It is a string of decimal digits in the canonical form.
 	Seed uint64
-	// Verify says when the data set is compared with its manifest: VerifyBefore, VerifyAfter or VerifyNone.
+	// Verify says when the data set is compared with its manifest: VerifyBefore, VerifyInline, VerifyAfter, VerifySample or VerifyNone.
 	Verify string
+	// VerifySample is how much of the data set VerifySample hashes: a number of files, or a percentage of them such as "5%".
+	VerifySample string
 	// Accelerators is the number of simulated accelerators, DLIO's number of MPI ranks.
 	Accelerators int
 	// AcceleratorsPerProcess is how many of them one process carries; 0 is all.
@@ -296,8 +298,12 @@ const (
 const (
 	// VerifyBefore hashes every file that the run will read before the clock starts.
 	VerifyBefore = "before"
+	// VerifyInline hashes what was read while the accelerators sleep.
+	VerifyInline = "inline"
 	// VerifyAfter hashes them after the run.
 	VerifyAfter = "after"
+	// VerifySample hashes some of them, drawn at random, before the clock starts.
+	VerifySample = "sample"
 	// VerifyNone hashes nothing; the default policy refuses such a result.
 	VerifyNone = "none"
 )

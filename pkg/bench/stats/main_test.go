@@ -84,7 +84,8 @@ func makeRun(rng *rand.Rand, p Params) run {
 				}
 				st.BlockStart = blockStart[k]
 				st.Compute = st.Prescribed + rng.Int64N(4e5)
-				st.Proc = st.Load + st.Compute + rng.Int64N(1e3)
+				rest := rng.Int64N(1e3)
+				st.Proc, st.Hash = st.Load+st.Compute+rest, min(st.Hash, rest)
 				last = max(last, st.Start+st.Proc)
 				r.rows = append(r.rows, st)
 			}
