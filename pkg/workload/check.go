@@ -66,6 +66,9 @@ func (d *decoder) check(w *Workload) {
 	if m.Parallelism.Pipeline > 1 && m.Parallelism.ZeroStage == 3 {
 		refuse("model.parallelism.zero_stage", "ZeRO 3 does not go with pipeline parallelism", "")
 	}
+	if _, err := ParseShare(w.Benchpin.VerifySample); err != nil {
+		refuse("benchpin.verify_sample", err.Error(), "write 5% or a number of files such as 100")
+	}
 	if c.NumCheckpointsWrite > 0 && c.NumCheckpointsRead > c.NumCheckpointsWrite {
 		refuse("checkpoint.num_checkpoints_read",
 			fmt.Sprintf("%d are to be read, but only %d written", c.NumCheckpointsRead, c.NumCheckpointsWrite), "")

@@ -167,7 +167,7 @@ metric: {au: 0.90}
 	want.Checkpoint.CheckpointFolder = "checkpoints/unet3d"
 	want.Checkpoint.CheckpointAfterEpoch, want.Checkpoint.EpochsBetweenCheckpoints, want.Checkpoint.StepsBetweenCheckpoints = 5, 2, -1
 	want.Metric.AU = 0.90
-	want.Benchpin = Benchpin{Seed: 1, Verify: VerifyBefore, Accelerators: 1, ColdCache: ColdEpoch, Order: OrderNumpy}
+	want.Benchpin = Benchpin{Seed: 1, Verify: VerifyBefore, VerifySample: DefaultSample, Accelerators: 1, ColdCache: ColdEpoch, Order: OrderNumpy}
 	if got, expect := canonical(w), canonical(&want); !bytes.Equal(got, expect) {
 		t.Errorf("got  %s\nwant %s", got, expect)
 	}
