@@ -16,6 +16,16 @@ duckdb() {
 		echo "deps: npm could not install DuckDB; the tests that ask it will say so" >&2
 }
 
+# versitygw builds the Versity S3 gateway, a server that checks signatures; it takes minutes, so only the slow suite asks it.
+versitygw() {
+	[ "${BENCHPIN_LONG:-}" = 1 ] || return 0
+	[ -x build/peers/bin/versitygw ] && return 0
+	mkdir -p build/peers/bin
+	echo "deps: building the Versity S3 gateway" >&2
+	GOBIN="$PWD/build/peers/bin" GOFLAGS= go install github.com/versity/versitygw/cmd/versitygw@v1.8.0 ||
+		echo "deps: versitygw cannot be built; the tests that ask it will say so" >&2
+}
+
 # A package counts as there when the file that the tests use is there, however it was installed.
 present() {
 	case $1 in
@@ -37,7 +47,7 @@ missing=""
 for p in $packages; do
 	present "$p" || missing="$missing $p"
 done
-[ -z "$missing" ] && { duckdb; exit 0; }
+[ -z "$missing" ] && { duckdb; versitygw; exit 0; }
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 	echo "deps: installing$missing" >&2
@@ -48,6 +58,7 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 		exit 1
 	}
 	duckdb
+	versitygw
 	exit 0
 fi
 echo "deps: missing:$missing" >&2

@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,8 +29,8 @@ type dataFlags struct {
 }
 
 func (f *dataFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.data, "data", "", "`folder` of the data set")
-	cmd.Flags().StringVar(&f.manifest, "manifest", "", "`file` of the manifest's header (default: the data folder's path with .manifest.json)")
+	cmd.Flags().StringVar(&f.data, "data", "", "`folder` of the data set; \"data pin\" and \"data verify\" also take s3://BUCKET[/PREFIX]")
+	cmd.Flags().StringVar(&f.manifest, "manifest", "", "`file` of the manifest's header (default: the data folder's path with .manifest.json; for a bucket its last element, in the working folder)")
 	cmd.Flags().IntVar(&f.workers, "workers", 0, "files that are generated or hashed at once (0: as many as the cores keep busy)")
 }
 
@@ -42,6 +44,9 @@ func (f *dataFlags) complete(w *workload.Workload) error {
 	}
 	if f.workers < 0 {
 		return usagef("--workers %d: expected 0 or more", f.workers)
+	}
+	if f.manifest == "" && pipeline.IsBucket(f.data) {
+		f.manifest = path.Base(strings.TrimSuffix(f.data, "/")) + ".manifest.json"
 	}
 	if f.manifest == "" {
 		f.manifest = filepath.Clean(f.data) + ".manifest.json"
@@ -120,7 +125,10 @@ func (a *app) dataVerifyCommand() *cobra.Command {
 		Long: `Compare every file of a data set with its manifest: all are hashed, none may be missing, changed, renamed or there in addition. The page
 cache is left no warmer than it was. Exit code 4 when anything differs; every difference is named. What the manifest excludes may be there.
 
---metadata-only opens no file and compares which files are there, and their sizes: soon done, and no evidence of any byte.`,
+--metadata-only opens no file and compares which files are there, and their sizes: soon done, and no evidence of any byte.
+
+Objects of a bucket (--data s3://BUCKET/PREFIX) are read with the server and the credentials that the environment names: AWS_ENDPOINT_URL,
+AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or the shared credentials file.`,
 		Example: "  benchpin data verify --data ./qs",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -132,7 +140,7 @@ cache is left no warmer than it was. Exit code 4 when anything differs; every di
 				return fmt.Errorf("%w; \"benchpin data generate\" and \"benchpin data pin\" make manifests, --manifest names another", err)
 			}
 			defer m.Close()
-			st, err := store.NewFolder(data.data, store.FolderOptions{Uncached: true, Resident: true})
+			st, err := pipeline.OpenData(cmd.Context(), data.data, store.FolderOptions{Uncached: true, Resident: true})
 			if err != nil {
 				return err
 			}

@@ -51,7 +51,7 @@ var allowedImports = map[string][]string{
 	},
 	"pkg/pipeline": {
 		"pkg/attest", "pkg/attest/fault", "pkg/attest/oci", "pkg/bench", "pkg/bench/stats", "pkg/datagen", "pkg/environment", "pkg/format",
-		"pkg/journal", "pkg/manifest", "pkg/record", "pkg/report", "pkg/store", "pkg/stream", "pkg/workload",
+		"pkg/journal", "pkg/manifest", "pkg/record", "pkg/report", "pkg/store", "pkg/store/s3", "pkg/stream", "pkg/workload",
 	},
 	"cmd/benchpin": {
 		"pkg/attest", "pkg/attest/fault", "pkg/attest/oci", "pkg/bench", "pkg/environment", "pkg/journal", "pkg/manifest", "pkg/pipeline", "pkg/record", "pkg/report",

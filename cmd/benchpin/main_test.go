@@ -20,9 +20,11 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"bucket":      bucket,
 			"exits":       exits,
 			"flip":        flip,
 			"interrupted": interrupted,
+			"put":         put,
 			"signalled":   signalled,
 		},
 	})

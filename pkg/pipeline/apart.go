@@ -17,8 +17,8 @@ type place struct{ path, flag string }
 
 // apart refuses places in the data folder, also those that symbolic links lead there. An empty path is no place.
 func apart(data string, places ...place) error {
-	if data == "" {
-		return nil // whoever opens it says so
+	if data == "" || IsBucket(data) {
+		return nil // whoever opens it says so; nothing is written beside the objects of a bucket
 	}
 	for _, p := range places {
 		if p.path == "" {

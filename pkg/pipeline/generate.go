@@ -80,7 +80,7 @@ func localData(w *workload.Workload) error {
 		Key: "storage.storage_type", Found: fmt.Sprintf("%q", w.Storage.StorageType), Supported: "local_fs"}}}
 }
 
-// PinOptions says which folder to pin.
+// PinOptions says which data set to pin: a folder, or the objects of s3://BUCKET[/PREFIX].
 type PinOptions struct {
 	Data, Manifest string
 	Workers        int
@@ -114,7 +114,7 @@ func Pin(ctx context.Context, o PinOptions) (manifest.Header, error) {
 			return manifest.Header{}, err
 		}
 	}
-	st, err := store.NewFolder(o.Data, store.FolderOptions{Uncached: true, Resident: true})
+	st, err := OpenData(ctx, o.Data, store.FolderOptions{Uncached: true, Resident: true})
 	if err != nil {
 		return manifest.Header{}, err
 	}
