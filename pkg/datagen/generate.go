@@ -12,10 +12,10 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/zeebo/blake3"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/benchpin/benchpin/pkg/manifest"
+	"github.com/benchpin/benchpin/pkg/manifest/blake"
 	"github.com/benchpin/benchpin/pkg/store"
 )
 
@@ -88,7 +88,7 @@ func Generate(ctx context.Context, st Store, r Recipe, o Options) (h manifest.He
 	if !have.marker && have.files > 0 && have.files < r.Entries() {
 		// Before the first write, everything that is there must prove to be of this data set.
 		g.checking = true
-		if err := g.files(ctx, func(manifest.Entry) error { return nil }); err != nil {
+		if err := g.files(ctx, func(manifest.Entry, [][32]byte) error { return nil }); err != nil {
 			return manifest.Header{}, err
 		}
 		g.checking, g.progress.Files, g.progress.Bytes = false, 0, 0
@@ -145,7 +145,7 @@ func (g *generator) pin(ctx context.Context) (manifest.Header, error) {
 	meta := manifest.Meta{Layout: g.r.Layout(), Recipe: g.r.raw}
 	if g.o.Manifest == "" {
 		w := manifest.NewWriter(io.Discard, meta)
-		if err := g.files(ctx, w.Add); err != nil {
+		if err := g.files(ctx, func(e manifest.Entry, _ [][32]byte) error { return w.Add(e) }); err != nil {
 			return manifest.Header{}, err
 		}
 		return w.Close()
@@ -155,17 +155,24 @@ func (g *generator) pin(ctx context.Context) (manifest.Header, error) {
 		return manifest.Header{}, err
 	}
 	defer f.Abort()
-	if err := g.files(ctx, f.Add); err != nil {
+	if err := g.files(ctx, f.AddGroups); err != nil {
 		return manifest.Header{}, err
 	}
 	return f.Commit()
 }
 
-// files makes all files with all workers, and calls add with their entries in the order of their paths.
-func (g *generator) files(ctx context.Context, add func(manifest.Entry) error) error {
+// made is what a worker knows of a file that it made.
+type made struct {
+	digest [32]byte
+	groups [][32]byte // chaining values of its groups, where it is larger than one
+	size   int64
+}
+
+// files makes all files with all workers, and calls add with their entries, and the digests of their groups, in the order of their paths.
+func (g *generator) files(ctx context.Context, add func(manifest.Entry, [][32]byte) error) error {
 	type slot struct {
 		spec FileSpec
-		done chan manifest.Entry
+		done chan made
 	}
 	workers := g.o.Workers
 	if workers < 1 {
@@ -177,7 +184,7 @@ func (g *generator) files(ctx context.Context, add func(manifest.Entry) error) e
 		defer close(jobs)
 		defer close(order)
 		for _, f := range g.r.Sorted() {
-			s := slot{f, make(chan manifest.Entry, 1)}
+			s := slot{f, make(chan made, 1)}
 			for _, to := range []chan slot{order, jobs} {
 				select {
 				case to <- s:
@@ -192,12 +199,12 @@ func (g *generator) files(ctx context.Context, add func(manifest.Entry) error) e
 		group.Go(func() error {
 			w := g.newWorker()
 			for s := range jobs {
-				digest, size, err := w.file(ctx, s.spec)
+				file, err := w.file(ctx, s.spec)
 				if err != nil {
 					return err
 				}
 				g.report(1, 0)
-				s.done <- manifest.Entry{Path: s.spec.Path, Size: size, Digest: digest}
+				s.done <- file
 			}
 			return nil
 		})
@@ -205,8 +212,9 @@ func (g *generator) files(ctx context.Context, add func(manifest.Entry) error) e
 	group.Go(func() error {
 		for s := range order {
 			select {
-			case e := <-s.done:
-				if err := add(e); err != nil {
+			case f := <-s.done:
+				e := manifest.Entry{Path: s.spec.Path, Size: f.size, Digest: f.digest}
+				if err := add(e, f.groups); err != nil {
 					return err
 				}
 			case <-ctx.Done():
@@ -231,55 +239,56 @@ func (g *generator) report(files, n int64) {
 // worker makes one file at a time.
 type worker struct {
 	g      *generator
-	hash   *blake3.Hasher
+	hash   blake.Hasher
 	buf    []byte
 	second []byte        // for comparing; made when needed
 	small  *bufio.Writer // for companions, which are written in little pieces; made when needed
 }
 
 func (g *generator) newWorker() *worker {
-	return &worker{g: g, hash: blake3.New(), buf: store.AlignedBuffer(pieceBytes)}
+	return &worker{g: g, buf: store.AlignedBuffer(pieceBytes)}
 }
 
-// file makes one file, or keeps it where it is what it should be, and returns its digest and size.
-func (w *worker) file(ctx context.Context, f FileSpec) (digest [32]byte, size int64, err error) {
+// file makes one file, or keeps it where it is what it should be.
+func (w *worker) file(ctx context.Context, f FileSpec) (made, error) {
 	if w.g.have.files > 0 {
-		digest, size, err = w.compare(ctx, f)
+		m, err := w.compare(ctx, f)
 		if w.g.checking && errors.Is(err, fs.ErrNotExist) {
-			return digest, 0, nil
+			return made{}, nil
 		}
 		replace := errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrOccupied) && w.g.have.marker
 		if !replace {
-			return digest, size, err
+			return m, err
 		}
 	}
 	return w.create(ctx, f)
 }
 
-func (w *worker) create(ctx context.Context, f FileSpec) (digest [32]byte, size int64, err error) {
-	size = f.Size
+func (w *worker) create(ctx context.Context, f FileSpec) (m made, err error) {
+	size := f.Size
 	if f.AtMost {
 		size = -1 // not known yet
 	}
 	out, err := w.g.st.Create(f.Path, size)
 	if err != nil {
-		return digest, 0, err
+		return m, err
 	}
 	defer func() {
 		if aerr := out.Abort(); err == nil {
 			err = aerr
 		}
 	}()
-	if digest, size, err = w.produce(ctx, f, out); err != nil {
-		return digest, 0, fmt.Errorf("generate %s: %w", f.Path, err)
+	if m, err = w.produce(ctx, f, out); err != nil {
+		return made{}, fmt.Errorf("generate %s: %w", f.Path, err)
 	}
-	return digest, size, out.Commit()
+	return m, out.Commit()
 }
 
-// produce writes the bytes of a file to out and returns their digest and number.
-func (w *worker) produce(ctx context.Context, f FileSpec, out io.Writer) (digest [32]byte, size int64, err error) {
+// produce writes the bytes of a file to out.
+func (w *worker) produce(ctx context.Context, f FileSpec, out io.Writer) (made, error) {
 	w.hash.Reset()
 	sink := &sink{ctx: ctx, w: w, out: out}
+	var err error
 	if f.companion > 0 {
 		err = w.companion(sink, f)
 	} else {
@@ -291,10 +300,9 @@ func (w *worker) produce(ctx context.Context, f FileSpec, out io.Writer) (digest
 	if err != nil {
 		// What was counted will be made again, or never.
 		w.g.report(0, -sink.n)
-		return digest, 0, err
+		return made{}, err
 	}
-	w.hash.Sum(digest[:0])
-	return digest, sink.n, nil
+	return made{digest: w.hash.Sum(), groups: w.hash.Groups(), size: sink.n}, nil
 }
 
 func (w *worker) companion(out io.Writer, f FileSpec) error {
@@ -329,10 +337,10 @@ func (s *sink) Write(p []byte) (int, error) {
 
 // compare makes a file's bytes and compares them with those in the store. The error matches ErrOccupied where they differ,
 // and fs.ErrNotExist where there is no such file.
-func (w *worker) compare(ctx context.Context, f FileSpec) (digest [32]byte, size int64, err error) {
+func (w *worker) compare(ctx context.Context, f FileSpec) (m made, err error) {
 	file, err := w.g.st.Open(f.Path)
 	if err != nil {
-		return digest, 0, err
+		return m, err
 	}
 	defer func() {
 		if cerr := file.Close(); err == nil {
@@ -341,22 +349,22 @@ func (w *worker) compare(ctx context.Context, f FileSpec) (digest [32]byte, size
 	}()
 	info, err := file.Info()
 	if err != nil {
-		return digest, 0, err
+		return m, err
 	}
 	if !f.CanBe(info.Size) {
-		return digest, 0, &ContentError{What: fmt.Sprintf("%s (expected %s, found %d)", f.Path, f.SizeText(), info.Size)}
+		return m, &ContentError{What: fmt.Sprintf("%s (expected %s, found %d)", f.Path, f.SizeText(), info.Size)}
 	}
 	if w.second == nil {
 		w.second = store.AlignedBuffer(pieceBytes)
 	}
-	if digest, size, err = w.produce(ctx, f, &comparer{file: file, path: f.Path, buf: w.second}); err != nil {
-		return digest, 0, err
+	if m, err = w.produce(ctx, f, &comparer{file: file, path: f.Path, buf: w.second}); err != nil {
+		return made{}, err
 	}
-	if size != info.Size {
-		w.g.report(0, -size)
-		return digest, 0, &ContentError{What: fmt.Sprintf("%s (expected %d bytes, found %d)", f.Path, size, info.Size)}
+	if m.size != info.Size {
+		w.g.report(0, -m.size)
+		return made{}, &ContentError{What: fmt.Sprintf("%s (expected %d bytes, found %d)", f.Path, m.size, info.Size)}
 	}
-	return digest, size, nil
+	return m, nil
 }
 
 // comparer compares what is written to it with a file.

@@ -123,5 +123,6 @@ func (r Recipe) Digest(ctx context.Context, i int) ([32]byte, int64, error) {
 		return [32]byte{}, 0, err
 	}
 	w := (&generator{r: r}).newWorker()
-	return w.produce(ctx, r.Entry(i), io.Discard)
+	m, err := w.produce(ctx, r.Entry(i), io.Discard)
+	return m.digest, m.size, err
 }

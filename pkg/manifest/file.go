@@ -59,9 +59,11 @@ func readLimited(path string, limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// File is a manifest on its way to disk: a Writer whose two files appear together.
+// File is a manifest on its way to disk: a Writer whose two files appear together, and a third with the group digests where it was
+// given those of every file that has some.
 type File struct {
 	w          *Writer
+	groups     *GroupsFile // nil once an entry came without the digests of its groups
 	headerPath string
 	entries    *os.File
 	done       bool
@@ -80,11 +82,31 @@ func Create(headerPath string, meta Meta) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &File{w: NewWriter(f, meta), headerPath: headerPath, entries: f}, nil
+	return &File{w: NewWriter(f, meta), groups: CreateGroups(headerPath), headerPath: headerPath, entries: f}, nil
 }
 
-// Add appends an entry: see [Writer.Add].
-func (f *File) Add(e Entry) error { return f.w.Add(e) }
+// Add appends an entry: see [Writer.Add]. After one of a file that has groups, no group digests are written.
+func (f *File) Add(e Entry) error {
+	if GroupCount(e.Size) == 0 {
+		return f.AddGroups(e, nil)
+	}
+	if f.groups != nil {
+		err := f.groups.Abort()
+		f.groups = nil
+		if err != nil {
+			return err
+		}
+	}
+	return f.w.Add(e)
+}
+
+// AddGroups appends an entry with the chaining values of its groups: see [GroupCount].
+func (f *File) AddGroups(e Entry, groups [][32]byte) error {
+	if err := f.w.Add(e); err != nil || f.groups == nil {
+		return err
+	}
+	return f.groups.AddGroups(e, groups)
+}
 
 // temporary creates a file beside path that every user may read, as far as the umask allows, and locks it. Those of the same path that
 // killed processes left behind, which are the ones that nobody has locked, are removed first.
@@ -153,8 +175,8 @@ func removeStale(path string) {
 	}
 }
 
-// Commit ends the manifest, brings both files to the device, and gives them their names: entries first, header last. A
-// process killed between the two leaves an older header, if there was one, beside newer entries; reading such a pair is an
+// Commit ends the manifest, brings the files to the device, and gives them their names: group digests first, then entries, the header
+// last. A process killed between the two leaves an older header, if there was one, beside newer entries; reading such a pair is an
 // error, never a mixture.
 func (f *File) Commit() (h Header, err error) {
 	if f.done {
@@ -186,6 +208,9 @@ func (f *File) Commit() (h Header, err error) {
 		err = hf.Sync()
 	}
 	if err == nil {
+		err = f.commitGroups(h)
+	}
+	if err == nil {
 		err = os.Rename(f.entries.Name(), EntriesPath(f.headerPath))
 	}
 	if err == nil {
@@ -200,6 +225,18 @@ func (f *File) Commit() (h Header, err error) {
 	return h, nil
 }
 
+// commitGroups gives the group digests their name, or removes those of an earlier manifest.
+func (f *File) commitGroups(h Header) error {
+	if f.groups == nil {
+		f.groups = CreateGroups(f.headerPath)
+	}
+	root, err := ParseDigest(string(h.Root))
+	if err != nil {
+		return err
+	}
+	return f.groups.Commit(root)
+}
+
 // Abort removes what was written. After Commit it does nothing, so that it can be deferred.
 func (f *File) Abort() error {
 	if f.done {
@@ -207,6 +244,9 @@ func (f *File) Abort() error {
 	}
 	f.done = true
 	err := f.entries.Close()
+	if f.groups != nil {
+		err = errors.Join(err, f.groups.Abort())
+	}
 	if rerr := os.Remove(f.entries.Name()); rerr != nil && !errors.Is(rerr, os.ErrNotExist) {
 		err = errors.Join(err, rerr)
 	}
