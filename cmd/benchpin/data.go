@@ -122,8 +122,8 @@ func (a *app) dataVerifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Compare every file of a data set with its manifest",
-		Long: `Compare every file of a data set with its manifest: all are hashed, none may be missing, changed, renamed or there in addition. The page
-cache is left no warmer than it was. Exit code 4 when anything differs; every difference is named. What the manifest excludes may be there.
+		Long: `Compare every file of a data set with its manifest: all are hashed, none may be missing, changed, renamed or there in addition. Digests of groups,
+where the manifest has some beside it, are checked too. The page cache is left no warmer than it was. Exit code 4 when anything differs; every difference is named. What the manifest excludes may be there.
 
 --metadata-only opens no file and compares which files are there, and their sizes: soon done, and no evidence of any byte.
 
@@ -140,6 +140,13 @@ AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or the shared credentials 
 				return fmt.Errorf("%w; \"benchpin data generate\" and \"benchpin data pin\" make manifests, --manifest names another", err)
 			}
 			defer m.Close()
+			groups, err := manifest.OpenGroupsIfAny(data.manifest, m)
+			if err != nil {
+				return err
+			}
+			if groups != nil {
+				defer groups.Close()
+			}
 			st, err := pipeline.OpenData(cmd.Context(), data.data, store.FolderOptions{Uncached: true, Resident: true})
 			if err != nil {
 				return err
@@ -148,7 +155,7 @@ AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or the shared credentials 
 			notify, end := a.notify()
 			defer end()
 			h := m.Header()
-			report, err := manifest.Verify(cmd.Context(), m, st, manifest.VerifyOptions{Workers: data.workers, MetadataOnly: metadataOnly,
+			report, err := manifest.Verify(cmd.Context(), m, st, manifest.VerifyOptions{Workers: data.workers, Groups: groups, MetadataOnly: metadataOnly,
 				Progress: func(files, bytes int64) { notify.Progress("verify", files, h.Count, bytes, h.Bytes) }})
 			end()
 			var mismatch *manifest.MismatchError

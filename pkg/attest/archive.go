@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 
@@ -14,11 +16,13 @@ import (
 	"github.com/benchpin/benchpin/pkg/record"
 )
 
-// The titles of the layers that every archive has, in their order. The files of the record follow, sorted by name.
+// The titles of the layers that every archive has, in their order. Group digests, where the data set has some, and the files of the
+// record, sorted by name, follow.
 const (
 	TitleRecord   = "record.json"
 	TitleManifest = "manifest.json"
 	TitleEntries  = "manifest.entries.jsonl.zst"
+	TitleGroups   = "manifest.groups.bin"
 )
 
 // ErrIncomplete is returned when a record of a run that did not finish is to be attested: it is kept, and never signed.
@@ -28,7 +32,7 @@ var ErrIncomplete = errors.New("the record is incomplete")
 type ArchiveInput struct {
 	// Record are the bytes of the record, in canonical form.
 	Record []byte
-	// Manifest is the path of the manifest's header; its entries are found beside it.
+	// Manifest is the path of the manifest's header; its entries, and its group digests if there are some, are found beside it.
 	Manifest string
 	// Folder is the run folder: every file that the record lists is taken from it.
 	Folder string
@@ -90,6 +94,14 @@ func fill(ctx context.Context, w *oci.Writer, rec *record.Record, in ArchiveInpu
 	}
 	if _, err := w.Add(ctx, oci.FromFile(TitleEntries, manifest.EntriesMediaType, manifest.EntriesPath(in.Manifest))); err != nil {
 		return ArchiveInfo{}, err
+	}
+	groups := manifest.GroupsPath(in.Manifest)
+	if _, err := os.Lstat(groups); err == nil {
+		if _, err := w.Add(ctx, oci.FromFile(TitleGroups, manifest.GroupsMediaType, groups)); err != nil {
+			return ArchiveInfo{}, err
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return ArchiveInfo{}, fmt.Errorf("group digests: %w", err)
 	}
 	for _, f := range rec.Files {
 		g, err := w.Add(ctx, oci.FromFile(f.Name, mediaTypeOf(f.Name), filepath.Join(in.Folder, filepath.FromSlash(f.Name))))

@@ -68,6 +68,8 @@ type Verification struct {
 	RecordBytes []byte
 	// Manifest reads from verified content; it is non-nil only after all entries were checked against the header.
 	Manifest *manifest.Manifest
+	// Groups are the group digests of the manifest, checked against its entries; nil where the archive has none.
+	Groups *manifest.Groups
 	// Keys are the hints of the keys whose signatures were accepted.
 	Keys []string
 

@@ -132,7 +132,7 @@ func (v *verifier) record() error {
 }
 
 func (v *verifier) manifest() error {
-	const evidence = "manifest.json against its canonical form; every entry, the counts and the root recomputed; digest, root, counts and seed against the record"
+	evidence := "manifest.json against its canonical form; every entry, the counts and the root recomputed; digest, root, counts and seed against the record"
 	const limit = "that the data set is still there: `benchpin data verify` compares files with this manifest"
 	var faults []*fault.Fault
 	add := func(class fault.Class, field, detail, part string) {
@@ -166,6 +166,12 @@ func (v *verifier) manifest() error {
 				add(fault.Manifest, "", err.Error(), entriesPart)
 			default:
 				v.v.Manifest = m
+			}
+			if err == nil && v.hasGroups() {
+				evidence += "; the digests of every file's groups combined to its digest"
+				if bad := v.groups(m); bad != nil {
+					faults = append(faults, bad)
+				}
 			}
 		}
 	}
@@ -202,6 +208,29 @@ func (v *verifier) compareDataset(g oci.Digests, part string) []*fault.Fault {
 }
 
 // files compares the layers beyond the first three with the record's list of files.
+// hasGroups reports whether the layer after the entries claims to be group digests.
+func (v *verifier) hasGroups() bool {
+	l := v.v.layout.Layers
+	return len(l) > 3 && l[3].Title == TitleGroups
+}
+
+// groups checks the group digests against a manifest that was read to its end.
+func (v *verifier) groups(m *manifest.Manifest) *fault.Fault {
+	blob, part, bad := v.layer(3, TitleGroups, manifest.GroupsMediaType)
+	if bad != nil {
+		return bad
+	}
+	g, err := manifest.OpenGroupsReader(blob, blob.Size, m)
+	if err == nil {
+		err = g.Check(v.ctx, m)
+	}
+	if err != nil {
+		return fault.New(fault.Manifest, "", err.Error()).In(part)
+	}
+	v.v.Groups = g
+	return nil
+}
+
 func (v *verifier) files() error {
 	const evidence = "size and BLAKE3 of every file that the record lists, against the file; no other file is in the archive"
 	const limit = "that a file says what was measured; class H"
@@ -210,10 +239,14 @@ func (v *verifier) files() error {
 	}
 	var faults []*fault.Fault
 	layers := v.v.layout.Layers
-	layers = layers[min(3, len(layers)):]
+	always := 3 // layers that are not files of the record
+	if v.hasGroups() {
+		always++
+	}
+	layers = layers[min(always, len(layers)):]
 	for i, f := range v.v.Record.Files {
 		if i >= len(layers) || layers[i].Title != f.Name {
-			faults = append(faults, fault.New(fault.RecordFile, "", fmt.Sprintf("the record lists it; expected it as layer %d of the archive", i+3)).In(f.Name))
+			faults = append(faults, fault.New(fault.RecordFile, "", fmt.Sprintf("the record lists it; expected it as layer %d of the archive", i+always)).In(f.Name))
 			continue
 		}
 		l := layers[i]

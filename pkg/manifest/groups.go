@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 
 	"github.com/zeebo/blake3"
@@ -121,6 +122,15 @@ func OpenGroups(headerPath string, m *Manifest) (*Groups, error) {
 	}
 	g.name, g.close = path, f.Close
 	return g, nil
+}
+
+// OpenGroupsIfAny is OpenGroups, and returns nil where there are none.
+func OpenGroupsIfAny(headerPath string, m *Manifest) (*Groups, error) {
+	g, err := OpenGroups(headerPath, m)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return g, err
 }
 
 // OpenGroupsReader opens group digests of size bytes, which must be those of a manifest with the root of m. The caller keeps r open for

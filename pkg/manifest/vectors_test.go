@@ -16,6 +16,7 @@ const vectors = "../../testdata/manifest"
 
 var classes = []Class{
 	ErrSyntax, ErrCanonical, ErrMediaType, ErrLimit, ErrField, ErrPath, ErrOrder, ErrExclude, ErrHeader, ErrFrame, ErrCount, ErrRoot,
+	ErrGroups,
 }
 
 // TestVectors reads every file in testdata/manifest. Its head names the class of error that its body must cause, or none.
@@ -44,6 +45,8 @@ func TestVectors(t *testing.T) {
 			seen[field["class"]] = true
 			if strings.HasPrefix(name, "header-") {
 				_, err = ParseHeader(body)
+			} else if strings.HasPrefix(name, "groups-") {
+				err = readGroupsVector(t, body)
 			} else {
 				err = readVector(t, field, body)
 			}

@@ -26,6 +26,9 @@ type VerifyOptions struct {
 	// MetadataOnly is true when no file is hashed, nor opened. What is found then is no evidence: bytes may differ in files of the same
 	// size. It tells soon whether anything is missing, extra or cut off.
 	MetadataOnly bool
+	// Groups, if not nil, are the manifest's group digests: those of every file are held to its entry, and the error has the class of
+	// the fault where they are damaged.
+	Groups *Groups
 	// Each, if not nil, is called for every file that was hashed and found equal, with its index in the manifest and the
 	// identity that it had before and after. Calls come in any order, never two at once.
 	Each func(index int64, e Entry, info store.Info)
@@ -113,7 +116,7 @@ type verifier struct {
 
 // walk merges listing and entries and hands out what is to be hashed.
 func (v *verifier) walk(ctx context.Context, m *Manifest) error {
-	nextEntry, stopEntries := pull(func(yield func(Entry) error) error { return m.Entries(ctx, yield) })
+	nextEntry, stopEntries := pull(func(yield func(Entry) error) error { return v.entries(ctx, m, yield) })
 	defer stopEntries()
 	nextInfo, stopInfos := pull(func(yield func(store.Info) error) error { return listExcept(ctx, v.src, m.exclude, yield) })
 	defer stopInfos()
@@ -159,6 +162,14 @@ func (v *verifier) walk(ctx context.Context, m *Manifest) error {
 		}
 	}
 	return nil
+}
+
+// entries reads the manifest, and its group digests beside it where they are to be checked.
+func (v *verifier) entries(ctx context.Context, m *Manifest, yield func(Entry) error) error {
+	if v.o.Groups == nil {
+		return m.Entries(ctx, yield)
+	}
+	return v.o.Groups.Each(ctx, m, func(_ int64, e Entry, _ [][32]byte) error { return yield(e) })
 }
 
 func expected(e Entry) *Side { return &Side{Size: e.Size, Digest: FormatDigest(e.Digest)} }

@@ -96,7 +96,8 @@ var ErrPinned = errors.New("a manifest of other content stands there")
 
 // Pin hashes every file of a folder as it is, and writes the manifest. A manifest that stands there already is never replaced, since it
 // may hold a recipe that pinning cannot find again: when it lists the same files with the same bytes, and excludes and
-// was derived from what o says, its header is returned, and otherwise the error wraps ErrPinned.
+// was derived from what o says, its header is returned, and otherwise the error wraps ErrPinned. Group
+// digests that it lacks are written then.
 func Pin(ctx context.Context, o PinOptions) (manifest.Header, error) {
 	if err := apart(o.Data, place{o.Manifest, "--manifest"}); err != nil {
 		return manifest.Header{}, err
@@ -129,7 +130,11 @@ func Pin(ctx context.Context, o PinOptions) (manifest.Header, error) {
 		return nil
 	}
 	if there != nil {
-		w := manifest.NewWriter(io.Discard, manifest.Meta{})
+		w := again{manifest.NewWriter(io.Discard, manifest.Meta{}), nil}
+		if _, err := os.Lstat(manifest.GroupsPath(o.Manifest)); errors.Is(err, fs.ErrNotExist) {
+			w.groups = manifest.CreateGroups(o.Manifest)
+			defer w.groups.Abort()
+		}
 		if err := build(w); err != nil {
 			return manifest.Header{}, err
 		}
@@ -140,6 +145,9 @@ func Pin(ctx context.Context, o PinOptions) (manifest.Header, error) {
 		if h.Root != there.Root || h.Count != there.Count || h.Bytes != there.Bytes {
 			return manifest.Header{}, fmt.Errorf("pin %s: %s: %w: it lists %d files, %d bytes, root %s, and the folder has %d files, %d bytes, root %s; "+
 				"give --manifest another file", o.Data, o.Manifest, ErrPinned, there.Count, there.Bytes, there.Root, h.Count, h.Bytes, h.Root)
+		}
+		if err := w.commitGroups(there); err != nil {
+			return manifest.Header{}, err
 		}
 		o.stage("pinned   by %s already, which stays as it is", o.Manifest)
 		return *there, nil
@@ -166,6 +174,33 @@ func sameTerms(o PinOptions, exclude *manifest.Exclude, there *manifest.Header) 
 		return fmt.Errorf("pin %s: %s: %w: its lineage is another than the one given; give --manifest another file", o.Data, o.Manifest, ErrPinned)
 	}
 	return nil
+}
+
+// again pins what a manifest pins that stands there, and makes the group digests that it lacks.
+type again struct {
+	*manifest.Writer
+	groups *manifest.GroupsFile // nil where there are some
+}
+
+func (a again) AddGroups(e manifest.Entry, groups [][32]byte) error {
+	if a.groups != nil {
+		if err := a.groups.AddGroups(e, groups); err != nil {
+			return err
+		}
+	}
+	return a.Add(e)
+}
+
+// commitGroups saves the group digests of a data set that turned out to be the one that is pinned.
+func (a again) commitGroups(h *manifest.Header) error {
+	if a.groups == nil {
+		return nil
+	}
+	root, err := manifest.ParseDigest(h.Root.String())
+	if err != nil {
+		return err
+	}
+	return a.groups.Commit(root)
 }
 
 // standing returns the header of the manifest at a path, or nil where there is none.
