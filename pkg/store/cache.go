@@ -30,12 +30,53 @@ func (f *Folder) Resident(name string) (int64, error) {
 	if !residencyShown(fd) {
 		return 0, fmt.Errorf("resident pages of %s: %w: run as its owner, or give write permission", name, ErrResidencyHidden)
 	}
+	if !f.noCachestat.Load() {
+		sum, err := cached(fd, info.Size)
+		switch err {
+		case nil:
+			return sum, nil
+		case unix.ENOSYS, unix.EPERM: // an older kernel (before 6.5), or a container's filter
+			f.noCachestat.Store(true)
+		}
+	}
+	return f.resident(fd, name, info.Size)
+}
+
+// cached asks cachestat how many bytes of an open file are in memory. It looks at the pages that are there, not at the file's size, and maps
+// nothing.
+func cached(fd int, size int64) (int64, error) {
+	page := int64(os.Getpagesize())
+	pages := func(off, n int64) (int64, error) {
+		if n == 0 { // which would mean all to the end
+			return 0, nil
+		}
+		var st unix.Cachestat_t
+		_, err := retry(func() (int, error) {
+			return 0, unix.Cachestat(uint(fd), &unix.CachestatRange{Off: uint64(off), Len: uint64(n)}, &st, 0)
+		})
+		return int64(st.Cache), err
+	}
+	whole := size &^ (page - 1)
+	n, err := pages(0, whole)
+	if err != nil {
+		return 0, err
+	}
+	sum := min(n*page, whole)
+	if n, err = pages(whole, size-whole); err == nil && n > 0 {
+		sum += size - whole
+	}
+	return sum, err
+}
+
+// resident is Resident by mincore, for kernels without cachestat.
+func (f *Folder) resident(fd int, name string, size int64) (int64, error) {
 	const step = 1 << 30 // bytes looked up at once: 256 KiB of answers
 	page := int64(os.Getpagesize())
 	var vec []byte
 	var sum int64
-	for off := int64(0); off < info.Size; off += step {
-		n := min(step, info.Size-off)
+	for off := int64(0); off < size; off += step {
+		n := min(step, size-off)
+		var err error
 		if vec, err = residency(fd, off, n, vec); err != nil {
 			return 0, f.wrap("resident pages of", name, err)
 		}
@@ -147,6 +188,9 @@ func residencyShown(fd int) bool {
 // guarded runs a read of n bytes at off and then drops those pages of the range that were not in memory before it. Where
 // residency is hidden or cannot be had, all pages of the range are dropped: colder than before, never warmer.
 func (r *folderFile) guarded(off int64, n int, read func() (int, error)) (int, error) {
+	if r.f.opts.Direct { // nothing came in
+		return read()
+	}
 	page := int64(os.Getpagesize())
 	start := off &^ (page - 1)
 	end := min(off+int64(n), r.size)

@@ -22,6 +22,9 @@ type FolderOptions struct {
 	// Uncached says: what is in memory is not fetched from the device once more. Without it no read is served by the cache where the
 	// file system can read directly.
 	Resident bool
+	// Direct makes reads bypass the page cache (O_DIRECT), or fail: a file system that cannot do that is an error that wraps ErrNoDirect.
+	// Unlike Uncached it never reads through the cache and does no work beside the read.
+	Direct bool
 	// Sync makes Commit wait until file and name are on the device.
 	Sync bool
 }
@@ -35,9 +38,11 @@ type Folder struct {
 	noOpenat2 atomic.Bool
 	// noDirect is set once the file system turned out to refuse direct reads.
 	noDirect atomic.Bool
-	// noCachestat is set once the kernel turned out to be without that call (before Linux 6.5).
+	// noCachestat is set once the kernel, or a container's filter, turned out to refuse cachestat.
 	noCachestat atomic.Bool
-	bounce      sync.Pool
+	// directChecked is set once a file was opened on a file system that is not memory.
+	directChecked atomic.Bool
+	bounce        sync.Pool
 
 	mu sync.Mutex
 	h  *handle // nil until the root was first needed and there

@@ -49,6 +49,17 @@ func (f *Folder) Open(name string) (File, error) {
 	if f.opts.Uncached && f.opts.Resident {
 		return f.openResident(name)
 	}
+	if f.opts.Direct {
+		fd, err := f.openDirect(name)
+		if err != nil {
+			return nil, err
+		}
+		ff, err := f.opened(name, fd)
+		if err != nil {
+			return nil, err
+		}
+		return ff, nil
+	}
 	direct := f.opts.Uncached && !f.noDirect.Load()
 	flags := unix.O_RDONLY
 	if direct {
@@ -63,12 +74,10 @@ func (f *Folder) Open(name string) (File, error) {
 	if err != nil {
 		return nil, f.openError(name, err)
 	}
-	info, err := f.describe(fd, name)
+	ff, err := f.opened(name, fd)
 	if err != nil {
-		_ = unix.Close(fd)
 		return nil, err
 	}
-	ff := &folderFile{f: f, name: name, fd: fd, size: info.Size, opened: info}
 	if f.opts.Uncached {
 		ff.leaveCache(direct)
 	}
@@ -89,13 +98,11 @@ func (f *Folder) openResident(name string) (File, error) {
 	if err != nil {
 		return nil, f.openError(name, err)
 	}
-	info, err := f.describe(fd, name)
+	ff, err := f.opened(name, fd)
 	if err != nil {
-		_ = unix.Close(fd)
 		return nil, err
 	}
-	ff := &folderFile{f: f, name: name, fd: fd, size: info.Size, opened: info}
-	if ff.warm = f.whollyResident(fd, info.Size); ff.warm {
+	if ff.warm = f.whollyResident(fd, ff.size); ff.warm {
 		return ff, nil
 	}
 	direct := !f.noDirect.Load()
@@ -129,7 +136,17 @@ func setDirect(fd int, on bool) error {
 }
 
 // InCache reports whether this file is read from the page cache, so that reads of any size and place cost no more than a copy.
-func (r *folderFile) InCache() bool { return r.warm || !r.f.opts.Uncached }
+func (r *folderFile) InCache() bool { return r.warm || !r.f.opts.Uncached && !r.f.opts.Direct }
+
+// opened describes a file that was just opened, and takes its descriptor over.
+func (f *Folder) opened(name string, fd int) (*folderFile, error) {
+	info, err := f.describe(fd, name)
+	if err != nil {
+		_ = unix.Close(fd)
+		return nil, err
+	}
+	return &folderFile{f: f, name: name, fd: fd, size: info.Size, opened: info}, nil
+}
 
 // openError names what stands in place of a file where the system's own error does not (a socket, a folder).
 func (f *Folder) openError(name string, err error) error {
@@ -171,7 +188,9 @@ func (r *folderFile) ReadAt(p []byte, off int64) (int, error) {
 	for n < len(p) {
 		var m int
 		var err error
-		if r.f.opts.Uncached && !r.warm {
+		if r.f.opts.Direct {
+			m, err = r.readStrict(p[n:], off+int64(n))
+		} else if r.f.opts.Uncached && !r.warm {
 			m, err = r.readUncached(p[n:], off+int64(n))
 		} else {
 			m, err = r.pread(p[n:], off+int64(n))
