@@ -8,6 +8,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/bench/loader"
 	"github.com/benchpin/benchpin/pkg/bench/stats"
 	"github.com/benchpin/benchpin/pkg/cluster"
+	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/workload"
 )
 
@@ -74,10 +75,15 @@ func (a *accelerator) open(ctx context.Context, epoch int) error {
 	}
 	if a.rank == 0 {
 		cold := a.p.workload.Benchpin.ColdCache
-		if cold == workload.ColdEpoch || (cold == workload.ColdStart && epoch == 1) {
-			if err := a.o.Evict(ctx); err != nil {
+		var dropped *record.Dropped
+		if cold == workload.ColdEpoch || cold == workload.ColdAll || (cold == workload.ColdStart && epoch == 1) {
+			var err error
+			if dropped, err = a.drop(ctx); err != nil {
 				return fmt.Errorf("epoch %d: drop the data set from the page cache: %w", epoch, err)
 			}
+		}
+		if err := a.lookBefore(ctx, dropped); err != nil {
+			return fmt.Errorf("epoch %d: %w", epoch, err)
 		}
 		order, err := a.p.order.Epoch(epoch)
 		if err != nil {
@@ -160,9 +166,14 @@ func (a *accelerator) epoch(ctx context.Context, epoch int) error {
 	if a.rank == 0 {
 		a.at.Store(int64(epoch)<<40 | steps)
 		a.progress(epoch, steps, true)
-		return a.deviceSince(a.rec, epoch)
+		if err := a.deviceSince(ctx, a.rec, epoch); err != nil {
+			return fmt.Errorf("epoch %d: %w", epoch, err)
+		}
 	}
-	return nil
+	if a.o.Storage == nil {
+		return nil
+	}
+	return a.m.Barrier(ctx) // what follows the epoch, such as a checkpoint, begins when all was looked at
 }
 
 // waited fills in what the wait for a batch consisted of, as far as it is known: the part of it in which nobody had begun the batch, or

@@ -168,6 +168,9 @@ func (a *accelerator) evaluate(ctx context.Context, epoch int) error {
 			return err
 		}
 		v.order = order
+		if err := a.lookBefore(ctx, nil); err != nil {
+			return err
+		}
 		a.openDevice()
 	}
 	if err := a.m.Barrier(ctx); err != nil {
@@ -207,10 +210,10 @@ func (a *accelerator) evaluate(ctx context.Context, epoch int) error {
 	if err := a.m.Barrier(ctx); err != nil || a.rank != 0 {
 		return err
 	}
-	if err := v.record(pass); err != nil {
+	if err := a.deviceSince(ctx, v.rec, pass); err != nil {
 		return err
 	}
-	return a.deviceSince(v.rec, pass)
+	return v.record(pass)
 }
 
 // record writes the rows of a pass, step by step, when all ranks have ended it.

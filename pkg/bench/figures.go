@@ -69,18 +69,22 @@ func (r *run) openDevice() {
 	r.deviceStart, r.deviceErr = r.o.DeviceBytes()
 }
 
-// deviceSince notes what came from block devices since openDevice, as that of an epoch or a pass.
-func (r *run) deviceSince(rec *stats.Recorder, epoch int) error {
+// deviceSince notes what came from block devices since openDevice, and what else the storage tells, as that of an epoch or a pass.
+func (r *run) deviceSince(ctx context.Context, rec *stats.Recorder, epoch int) error {
 	d := stats.Device{Epoch: epoch}
 	end, err := r.o.DeviceBytes()
 	if r.deviceErr != nil {
 		err = r.deviceErr
 	}
+	count := CountOf(end-r.deviceStart, err)
 	if err != nil {
 		d.Absent = err.Error()
 	} else {
-		n := record.Int(end - r.deviceStart)
+		n := record.Int(count.Bytes)
 		d.Bytes = &n
+	}
+	if d.Storage, err = r.lookAfter(ctx, count); err != nil {
+		return err
 	}
 	return rec.SetDevice(d)
 }

@@ -45,6 +45,12 @@ type Plan struct {
 	eval *evaluation
 }
 
+// directFS is the storage.storage_type of folders whose files are read past the page cache.
+const directFS = "direct_fs"
+
+// direct says whether the workload asks for reads past the page cache.
+func direct(w *workload.Workload) bool { return w.Reader.ODirect || w.Storage.StorageType == directFS }
+
 // Workload is the workload that the plan was made from.
 func (p *Plan) Workload() *workload.Workload { return p.workload }
 
@@ -114,6 +120,7 @@ func NewPlan(w *workload.Workload, ds Dataset) (*Plan, error) {
 			SamplesPerEpoch: record.Int(perEpoch), SamplesDropped: record.Int(total - perEpoch),
 			ComputeSeconds: w.Train.ComputationTime.Mean(), AUThreshold: 100 * w.Metric.AU,
 			ReadThreads: rd.threads, PrefetchFactor: rd.prefetch, Loader: rd.loader,
+			Direct: direct(w) && !rd.fileless(),
 			Order: w.Benchpin.Order, OrderSeed: record.Int(w.Train.Seed),
 		},
 		workload: w, order: order, reading: rd,

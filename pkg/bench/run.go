@@ -50,6 +50,8 @@ type Options struct {
 	Confirm loader.Opener
 	// DeviceBytes returns how many bytes this process has read from block devices so far. Nil: /proc/self/io.
 	DeviceBytes func() (int64, error)
+	// Storage looks at file systems and page cache before and after each epoch and pass. Nil: the result says nothing of them.
+	Storage StorageMeter
 }
 
 // Progress says how far a run is. Counts are of all accelerators.
@@ -114,6 +116,7 @@ type run struct {
 	order       *sampler.EpochOrder
 	deviceStart int64
 	deviceErr   error
+	looking     looking
 
 	samples, bytes atomic.Int64
 	at             atomic.Int64 // epoch << 40 | step, of rank 0

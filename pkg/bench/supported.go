@@ -86,7 +86,7 @@ func supported(w *workload.Workload, ds Dataset) (reading, error) {
 	if refused, those := rd.containers(w.Dataset.Format); refused && bad == nil {
 		refuse(true, "dataset.format", fmt.Sprintf("%q", w.Dataset.Format), those)
 	}
-	word("storage.storage_type", w.Storage.StorageType, "local_fs")
+	word("storage.storage_type", w.Storage.StorageType, "local_fs", directFS)
 	word("benchpin.order", w.Benchpin.Order, workload.OrderNumpy, workload.OrderDLIO)
 	refuse(w.Benchpin.AcceleratorsPerProcess != 0 && w.Benchpin.AcceleratorsPerProcess < w.Benchpin.Accelerators,
 		"benchpin.accelerators_per_process", w.Benchpin.AcceleratorsPerProcess, "0, or as many as benchpin.accelerators: one process carries all")
@@ -149,6 +149,7 @@ func (p *Plan) note() {
 	add(w.Reader.ReadType == "memory" && rd.streamed != nil, "reader.read_type makes no difference to the tensorflow loader on tfrecord")
 	add(w.Reader.ReadType == "memory" && rd.keep == loader.KeepAll && rd.whole() && !rd.fileless(),
 		"reader.read_type is memory: a worker reads each of its files once in the run and, where epochs repeat files, asks for less after the first")
+	add(p.Direct && w.Workflow.Checkpoint, "files of the data set are read past the page cache; checkpoints are written through it")
 	add(w.Workflow.Profiling, "workflow.profiling is accepted and starts no profiler")
 	add(w.Benchpin.Order == workload.OrderDLIO && (shuffles(w.Reader.FileShuffle) || shuffles(w.Reader.SampleShuffle)),
 		"benchpin.order is dlio: samples are read in order, although the workload asks for shuffling")

@@ -353,6 +353,9 @@ func (r *run) evict(ctx context.Context) error {
 			return err
 		}
 	}
+	if r.w.Benchpin.ColdCache == workload.ColdAll {
+		return dropAll()
+	}
 	return nil
 }
 
@@ -428,11 +431,19 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 			times = append(times, f)
 		}
 		data := r.data
-		if r.w.Reader.ODirect {
-			if data, err = store.NewFolder(r.Data, store.FolderOptions{Uncached: true}); err != nil {
+		if r.plan.Direct {
+			if data, err = r.direct(); err != nil {
 				return nil, err
 			}
 			defer data.Close()
+		}
+		if r.w.Benchpin.ColdCache == workload.ColdAll {
+			if err := mayDropAll(); err != nil {
+				return nil, err
+			}
+		}
+		if options.Storage, err = r.meter(ctx); err != nil {
+			return nil, err
 		}
 		r.stage("run      %s x %s x %s, batch %d, %s to read", counted(r.plan.Epochs, "epoch"), counted(r.plan.StepsPerEpoch, "step"),
 			counted(r.plan.Accelerators, "accelerator"), r.plan.BatchSize, gigabytes(int64(r.plan.BytesTotal)))

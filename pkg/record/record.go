@@ -179,6 +179,9 @@ type Plan struct {
 	MemoryBytes Int `json:"memory_bytes"`
 	// Evaluation is absent where there is none.
 	Evaluation *PlanEvaluation `json:"evaluation,omitempty"`
+	// Direct: files are read past the page cache (reader.odirect, or storage.storage_type direct_fs), and a file system that cannot do that
+	// fails the run. Absent where they are not, and in records of earlier versions, which read through the page cache then.
+	Direct bool `json:"direct,omitempty"`
 }
 
 // PlanEvaluation are the passes over the files for evaluation. They come after training epochs and are no part of the other figures
@@ -334,6 +337,10 @@ type EpochMetrics struct {
 	// BytesAsked were asked of the store; BytesDevice came from a block device, as the kernel counted them for this process.
 	BytesAsked  Figure `json:"bytes_asked"`
 	BytesDevice Figure `json:"bytes_device"`
+	// Storage says where the bytes came from, Waits what the waiting consisted of; absent in records of earlier versions, and where the
+	// host was not asked.
+	Storage *Storage `json:"storage,omitempty"`
+	Waits   *Waits   `json:"waits,omitempty"`
 }
 
 // Figure is one number with its unit and class.

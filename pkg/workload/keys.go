@@ -268,8 +268,8 @@ func benchpinKeys(b *Benchpin) []key {
 			about("simulated accelerators, DLIO's MPI ranks"),
 		whole("benchpin.accelerators_per_process", &b.AcceleratorsPerProcess, 0).from(0).to(MaxAccelerators).
 			about("accelerators that one process carries; 0: all"),
-		word("benchpin.cold_cache", &b.ColdCache, ColdEpoch, ColdNone, ColdStart, ColdEpoch).
-			about("drop the data set's pages from the page cache: never, before the first epoch, before each epoch"),
+		word("benchpin.cold_cache", &b.ColdCache, ColdEpoch, ColdNone, ColdStart, ColdEpoch, ColdAll).
+			about("drop the data set's pages from the page cache: never, before the first epoch, before each epoch; all: all pages of the machine before each epoch"),
 		word("benchpin.order", &b.Order, OrderNumpy, OrderNumpy, OrderDLIO).
 			about("order of samples: shuffled as DLIO means to, or as DLIO really reads"),
 		decimal("benchpin.thresholds.samples_per_second", &b.Thresholds.SamplesPerSecond, 0).from(0).

@@ -265,7 +265,7 @@ type Benchpin struct {
 	Accelerators int
 	// AcceleratorsPerProcess is how many of them one process carries; 0 is all.
 	AcceleratorsPerProcess int
-	// ColdCache says when the data set's pages leave the page cache: ColdNone, ColdStart or ColdEpoch.
+	// ColdCache says when the data set's pages leave the page cache: ColdNone, ColdStart, ColdEpoch or ColdAll.
 	ColdCache string
 	// Order is the order in which samples are read: OrderNumpy or OrderDLIO.
 	Order      string
@@ -316,6 +316,8 @@ const (
 	ColdStart = "start"
 	// ColdEpoch drops them before every epoch.
 	ColdEpoch = "epoch"
+	// ColdAll drops all that is in the machine's page cache before every epoch, which takes the superuser.
+	ColdAll = "all"
 )
 
 // The words of benchpin.order.

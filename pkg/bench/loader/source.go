@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -67,6 +68,26 @@ type Source struct {
 	Capture *Capturing
 
 	rechecked atomic.Int64
+	asked     sync.Map // of device numbers to *atomic.Int64
+}
+
+// AskedOf returns how many bytes were asked of the files of each device so far, companions counted with their data files.
+func (s *Source) AskedOf() map[uint64]int64 {
+	m := map[uint64]int64{}
+	s.asked.Range(func(device, n any) bool {
+		m[device.(uint64)] = n.(*atomic.Int64).Load()
+		return true
+	})
+	return m
+}
+
+// askedOn is the counter of one device.
+func (s *Source) askedOn(device uint64) *atomic.Int64 {
+	if n, ok := s.asked.Load(device); ok {
+		return n.(*atomic.Int64)
+	}
+	n, _ := s.asked.LoadOrStore(device, new(atomic.Int64))
+	return n.(*atomic.Int64)
 }
 
 // Rechecked is the number of times that a file's identity was compared again when a worker opened it.

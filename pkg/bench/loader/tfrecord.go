@@ -380,6 +380,7 @@ func (a *lane) read(r *read, i int64) error {
 			s.Logical = w.src.sampleBytes(s.File)
 		}
 		s.Asked += got.Asked
+		w.count.Add(got.Asked)
 		a.done++
 	}
 	r.as = w.was

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/benchpin/benchpin/pkg/format"
@@ -18,6 +19,7 @@ type held struct {
 	file    store.File // nil where the file is in memory
 	logical int64      // of each sample, where the file is in memory
 	read    Read       // what it was read as, where the file is in memory
+	device  uint64     // that it lies on, 0 where its store does not say
 	sides   []side
 }
 
@@ -47,10 +49,12 @@ type worker struct {
 	open func(i int) (io.ReaderAt, int64, error)
 	mem  format.SampleReader // nil where a reader has no memory
 
-	cur   *held // the file being read
-	index int64 // its number
-	kept  map[int64]*held
-	spare held // the memory of cur where files are not kept for ever
+	cur    *held         // the file being read
+	count  *atomic.Int64 // of the bytes asked of device
+	device uint64
+	index  int64 // its number
+	kept   map[int64]*held
+	spare  held // the memory of cur where files are not kept for ever
 
 	// opened is when the file had been opened, last when the sample before was done; a look at the clock costs as much as some
 	// system calls, so each moment is looked at once.
@@ -230,6 +234,7 @@ func (w *worker) sample(s *Sample, buf []byte, spent *work) error {
 	done := time.Now()
 	name := w.cur.name
 	s.Logical, s.Asked = got.Logical, got.Asked
+	w.count.Add(got.Asked)
 	if got.Logical == format.Unsaid || w.src.Shared {
 		s.Logical = w.src.sampleBytes(s.File)
 	}
@@ -257,6 +262,7 @@ func (w *worker) take(i int64) error {
 	if w.kept != nil {
 		if h := w.kept[i]; h != nil {
 			w.cur, w.index = h, i
+			w.meter(h.device)
 			return nil
 		}
 	} else if err := w.drop(); err != nil {
@@ -277,9 +283,20 @@ func (w *worker) take(i int64) error {
 			h.sides[j].w, h.sides[j].number = w, int64(j)+1
 		}
 	}
-	h.name, h.size, h.file = name, size, f
+	h.name, h.size, h.file, h.device = name, size, f, 0
+	if o, ok := f.(opened); ok {
+		h.device = o.Opened().Device
+	}
 	w.cur, w.index = h, i
+	w.meter(h.device)
 	return nil
+}
+
+// meter makes count the counter of a device.
+func (w *worker) meter(device uint64) {
+	if w.count == nil || w.device != device {
+		w.count, w.device = w.src.askedOn(device), device
+	}
 }
 
 // leave does what is to be done with the current file after a sample of it was read: it is closed if it is not kept, or if all of it

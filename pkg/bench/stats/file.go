@@ -37,6 +37,8 @@ type Device struct {
 	// Bytes is nil when it is not known; Absent then says why.
 	Bytes  *record.Int `json:"bytes,omitempty"`
 	Absent string      `json:"absent,omitempty"`
+	// Storage is what else was counted; nil where nothing was, and in files of earlier versions.
+	Storage *record.Storage `json:"storage,omitempty"`
 }
 
 // Writer writes rows as steps.parquet. The same rows give the same bytes with the same version of this program. It is for

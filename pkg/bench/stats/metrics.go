@@ -72,11 +72,18 @@ func (s *summary) epochMetrics(e *epochSums, devices []Device) (record.EpochMetr
 		BytesAsked:       measured(nanos(e.bytes), "B"),
 		BytesDevice:      absent("B", "nothing was counted in this epoch"),
 	}
-	for _, d := range devices {
-		if d.Epoch == e.epoch && d.Bytes != nil {
+	for i := range devices {
+		d := &devices[i]
+		if d.Epoch != e.epoch {
+			continue
+		}
+		if d.Bytes != nil {
 			m.BytesDevice = measured(nanos(int64(*d.Bytes)), "B")
-		} else if d.Epoch == e.epoch {
+		} else {
 			m.BytesDevice = absent("B", d.Absent)
+		}
+		if m.Storage, err = s.storage(e, d); err != nil {
+			return record.EpochMetrics{}, err
 		}
 	}
 	return m, nil
