@@ -25,6 +25,7 @@ func (a *app) pipelineCommand() *cobra.Command {
 		journal   string
 		redact    bool
 		asJSON    bool
+		cold      coldFlag
 	)
 	cmd := &cobra.Command{
 		Use:     "pipeline WORKLOAD [OVERRIDE...]",
@@ -43,6 +44,7 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 			if verify != "" {
 				flags.set = append(flags.set, "benchpin.verify="+verify)
 			}
+			cold.set(&flags)
 			resolved, err := a.load(cmd, &flags, args)
 			if err != nil {
 				return err
@@ -75,6 +77,7 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 		},
 	}
 	flags.add(cmd)
+	cold.add(cmd)
 	cmd.Flags().StringVar(&dir, "dir", "benchpin", "`folder` of everything that is made")
 	cmd.Flags().StringVar(&keyFile, "key", "", "private key `file` to sign with (default: one is made in DIR/keys)")
 	cmd.Flags().IntVar(&workers, "workers", 0, "files that are generated or hashed at once (0: as many as the cores keep busy)")

@@ -24,6 +24,7 @@ func (a *app) runCommand() *cobra.Command {
 		verify      string
 		overwrite   bool
 		journal     string
+		cold        coldFlag
 		redact      bool
 		asJSON      bool
 	)
@@ -53,6 +54,7 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 			if err := pinned.set(cmd, &flags); err != nil {
 				return err
 			}
+			cold.set(&flags)
 			resolved, err := a.load(cmd, &flags, args)
 			if err != nil {
 				return err
@@ -88,6 +90,7 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 		},
 	}
 	flags.add(cmd)
+	cold.add(cmd)
 	data.add(cmd)
 	pinned.add(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "run `folder`; results are never overwritten (default: runs/<id>)")

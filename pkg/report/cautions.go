@@ -2,6 +2,8 @@ package report
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/workload"
@@ -16,6 +18,8 @@ const mostOversleep = 0.05
 //
 //   - fewer than record.FewSteps steps of an epoch are in the window, and what was prefetched before it fills most of it;
 //   - AU is met, and whole epochs were read at less than plan.required_bytes_per_second;
+//   - most of the bytes of an epoch came from memory, so that storage was hardly asked;
+//   - the data set was to be dropped from the page cache before an epoch, and a good part of it stayed;
 //   - compute sleeps took 5 % longer than prescribed, over all steps, as on a host that is short of processors or was stopped.
 //
 // The record is believed: whether its figures follow from the archive is for verification.
@@ -35,12 +39,103 @@ func Cautions(r *record.Record) []string {
 				"below the %s that this AU needs: storage was not shown to deliver it", rateText(rate), rateText(*q)))
 		}
 	}
+	if caution := memoryCaution(m.Epochs); caution != "" {
+		list = append(list, caution)
+	}
+	if caution := coldCaution(m.Epochs); caution != "" {
+		list = append(list, caution)
+	}
 	over, compute := m.Other["oversleep_total"].Value, m.Other["compute_total"].Value
 	if over != nil && compute != nil && *over > mostOversleep**compute {
 		list = append(list, fmt.Sprintf("CAUTION: compute sleeps took %s longer than prescribed, %.1f %% of the compute time, and AU counts that as "+
 			"work: the host was busy or stopped", secondsText(*over), 100**over / *compute))
 	}
 	return list
+}
+
+// memoryCaution says which epochs came from memory for the most part.
+func memoryCaution(epochs []record.EpochMetrics) string {
+	var which []string
+	var memory, asked, cached float64
+	known := true
+	for i := range epochs {
+		s := epochs[i].Storage
+		if s == nil || s.Memory.Value == nil || epochs[i].BytesAsked.Value == nil || *s.Memory.Value <= *epochs[i].BytesAsked.Value/2 {
+			continue
+		}
+		which = append(which, strconv.Itoa(epochs[i].Epoch))
+		memory += *s.Memory.Value
+		asked += *epochs[i].BytesAsked.Value
+		for _, f := range s.FileSystems {
+			if f.CachedBefore.Value == nil {
+				known = false
+			} else {
+				cached += *f.CachedBefore.Value
+			}
+		}
+	}
+	if len(which) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("CAUTION: most of what %s asked for came from memory and not from storage: %s of %s (%.1f %%)", named(which, len(epochs)),
+		decimalBytes(memory), decimalBytes(asked), 100*memory/asked)
+	if known {
+		text += fmt.Sprintf("; the page cache held %s of the data set when %s began", decimalBytes(cached/float64(len(which))), itThey(len(which)))
+	}
+	return text + ". AU and rates there say little about storage: drop the pages before each epoch (--cold), or use a data set larger than memory"
+}
+
+// mostNamed is how many epochs a caution names.
+const mostNamed = 8
+
+// named names epochs, of so many.
+func named(which []string, of int) string {
+	switch {
+	case len(which) == 1:
+		return "epoch " + which[0]
+	case len(which) == of:
+		return fmt.Sprintf("all %d epochs", of)
+	case len(which) > mostNamed:
+		return fmt.Sprintf("%d of %d epochs (%s, ...)", len(which), of, strings.Join(which[:mostNamed], ", "))
+	}
+	return "epochs " + strings.Join(which[:len(which)-1], ", ") + " and " + which[len(which)-1]
+}
+
+func itThey(n int) string {
+	if n == 1 {
+		return "it"
+	}
+	return "they"
+}
+
+// mostKept is the share of an epoch's bytes that may stay in the page cache after it was dropped.
+const mostKept = 0.02
+
+// coldCaution says that dropping the data set from the page cache did not work.
+func coldCaution(epochs []record.EpochMetrics) string {
+	var which []string
+	var kept float64
+	for i := range epochs {
+		s := epochs[i].Storage
+		if s == nil || s.Dropped == nil || epochs[i].BytesAsked.Value == nil {
+			continue
+		}
+		var cached float64
+		for _, f := range s.FileSystems {
+			if f.CachedBefore.Value != nil {
+				cached += *f.CachedBefore.Value
+			}
+		}
+		if cached > mostKept**epochs[i].BytesAsked.Value {
+			which = append(which, strconv.Itoa(epochs[i].Epoch))
+			kept = max(kept, cached)
+		}
+	}
+	if len(which) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("CAUTION: the data set was to be dropped from the page cache before %s, and up to %s of it stayed: the file system keeps its "+
+		"pages, or somebody else uses them", named(which, len(epochs)), decimalBytes(kept))
 }
 
 // windowSteps is the number of steps of an epoch that the figures count; false where the workload of the record cannot be read.

@@ -22,6 +22,7 @@ func Summary(w io.Writer, r *record.Record, options ...Option) error {
 	p.runHead(r)
 	p.result(r)
 	p.epochs("Epochs (H)", r.Metrics.Epochs)
+	p.storage(r.Metrics.Epochs)
 	p.evaluation(r.Metrics.Evaluation)
 	p.waits(r.Metrics.Other)
 	p.checkpoints(r)
@@ -128,6 +129,9 @@ func (p *page) result(r *record.Record) {
 		threshold = ThresholdText(*v, m.Threshold.Unit)
 	}
 	p.row(class(m.AU), "AU", FigureText(m.AU)+"  (threshold "+threshold+": "+verdict+")")
+	if f, ok := m.Other["au_prescribed"]; ok {
+		p.row(class(f), "AU, prescribed", FigureText(f)+"  (with the compute time that the workload asks for, without oversleep)")
+	}
 	p.row(class(m.SamplesPerSecond), "samples", FigureText(m.SamplesPerSecond)+", "+plural(record.Int(r.Plan.Accelerators), "accelerator"))
 	p.row(class(m.BytesPerSecond), "throughput", FigureText(m.BytesPerSecond))
 	if rate, class, ok := wholeEpochs(m.Epochs); ok {
