@@ -13,6 +13,7 @@ func (a *app) dataPinCommand() *cobra.Command {
 		exclude     []string
 		derivedFrom []string
 		by          string
+		layout      pinLayoutFlags
 		asJSON      bool
 	)
 	cmd := &cobra.Command{
@@ -23,6 +24,9 @@ lists the same files with the same bytes, and is an error otherwise.
 
 --exclude leaves out what is no part of the data set, in the language of .gitignore: *.tmp (a name, anywhere), .cache/ (a folder, with all
 that is in it), /raw/*.csv (from the root), a/**/b. The patterns become part of the manifest, so that verifying leaves out the same.
+
+With --format the manifest also says how samples lie in the files, and runs read them so; otherwise a run decides by the workload and by
+the names of the files. Samples are counted by looking into every file where the format says it, unless --samples-per-file does.
 
 --derived-from and --by record which pinned data sets this one was made from, and what made it. "benchpin data lineage" follows them.`,
 		Example: `  benchpin data pin --data ./qs --manifest ./pinned.json
@@ -39,10 +43,14 @@ that is in it), /raw/*.csv (from the root), a/**/b. The patterns become part of 
 			if err != nil {
 				return err
 			}
+			lies, err := layout.layout(cmd)
+			if err != nil {
+				return err
+			}
 			notify, end := a.notify()
 			defer end()
 			h, err := pipeline.Pin(cmd.Context(), pipeline.PinOptions{Data: data.data, Manifest: data.manifest, Workers: data.workers,
-				Exclude: exclude, Lineage: lineage, Notify: notify})
+				Exclude: exclude, Lineage: lineage, Layout: lies, Notify: notify})
 			if err != nil {
 				return err
 			}
@@ -51,6 +59,7 @@ that is in it), /raw/*.csv (from the root), a/**/b. The patterns become part of 
 		},
 	}
 	data.add(cmd)
+	layout.add(cmd)
 	cmd.Flags().StringArrayVar(&exclude, "exclude", nil, "leave out files and folders of this `pattern`; may be repeated")
 	cmd.Flags().StringArrayVar(&derivedFrom, "derived-from", nil, "`file` of the manifest of a data set that this one was made from; may be repeated")
 	cmd.Flags().StringVar(&by, "by", "", "what made it from those: one line of `text`")

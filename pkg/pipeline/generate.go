@@ -88,6 +88,8 @@ type PinOptions struct {
 	Exclude []string
 	// Lineage is what the data set was derived from; nil where nobody says.
 	Lineage *manifest.Lineage
+	// Layout says how samples lie in the files; nil: the manifest does not.
+	Layout *PinLayout
 	Notify
 }
 
@@ -106,6 +108,10 @@ func Pin(ctx context.Context, o PinOptions) (manifest.Header, error) {
 	if err != nil {
 		return manifest.Header{}, err
 	}
+	layout, err := newLayoutOf(o.Layout)
+	if err != nil {
+		return manifest.Header{}, err
+	}
 	there, err := standing(o.Manifest)
 	if err != nil {
 		return manifest.Header{}, err
@@ -121,9 +127,12 @@ func Pin(ctx context.Context, o PinOptions) (manifest.Header, error) {
 	}
 	defer st.Close()
 	build := func(dst manifest.Adder) error {
-		err := manifest.Build(ctx, st, dst, manifest.BuildOptions{Workers: o.Workers, Exclude: exclude, Progress: func(files, bytes int64) {
+		err := manifest.Build(ctx, st, layout.to(dst), manifest.BuildOptions{Workers: o.Workers, Exclude: exclude, Progress: func(files, bytes int64) {
 			o.progress("pin", files, -1, bytes, -1)
 		}})
+		if err == nil {
+			err = layout.find(ctx, st)
+		}
 		if err != nil {
 			return fmt.Errorf("pin %s: %w", o.Data, err)
 		}
@@ -146,13 +155,17 @@ func Pin(ctx context.Context, o PinOptions) (manifest.Header, error) {
 			return manifest.Header{}, fmt.Errorf("pin %s: %s: %w: it lists %d files, %d bytes, root %s, and the folder has %d files, %d bytes, root %s; "+
 				"give --manifest another file", o.Data, o.Manifest, ErrPinned, there.Count, there.Bytes, there.Root, h.Count, h.Bytes, h.Root)
 		}
+		if !layout.same(there.Layout) {
+			return manifest.Header{}, fmt.Errorf("pin %s: %s: %w: it lists the same files with another layout, %+v; give --manifest another file", o.Data, o.Manifest,
+				ErrPinned, there.Layout)
+		}
 		if err := w.commitGroups(there); err != nil {
 			return manifest.Header{}, err
 		}
 		o.stage("pinned   by %s already, which stays as it is", o.Manifest)
 		return *there, nil
 	}
-	f, err := manifest.Create(o.Manifest, manifest.Meta{Exclude: o.Exclude, Lineage: o.Lineage})
+	f, err := manifest.Create(o.Manifest, manifest.Meta{Layout: layout.layout, Exclude: o.Exclude, Lineage: o.Lineage})
 	if err != nil {
 		return manifest.Header{}, err
 	}
