@@ -17,6 +17,8 @@ import (
 func (a *app) pipelineCommand() *cobra.Command {
 	var (
 		flags     workloadFlags
+		data      string
+		pinned    pinnedFlags
 		dir       string
 		keyFile   string
 		workers   int
@@ -35,16 +37,22 @@ func (a *app) pipelineCommand() *cobra.Command {
 it, and verify the archive again. Everything goes below --dir: data/, manifest.json, runs/<id>/, archive/, checkpoints/, and the
 journal of all attempts, journal.jsonl.
 
+With --data a folder is taken as it is: it is pinned, verified, run on and left alone, and nothing is generated.
+
 Without --key a key pair is made in DIR/keys/. Such a key proves only that nothing changed since; sign with a key of yours to say who
 ran it. The page at the end says what was checked, by whom it can be checked, and what it does not show.`,
 		Example: `  benchpin pipeline quickstart --dir ./demo
-  benchpin pipeline quickstart --dir ./two --accelerators 4 ++workload.train.epochs=2`,
+  benchpin pipeline quickstart --dir ./two --accelerators 4 ++workload.train.epochs=2
+  benchpin pipeline pinned --data ./qs --dir ./as-it-is-too`,
 		Args: oneWorkload,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if verify != "" {
 				flags.set = append(flags.set, "benchpin.verify="+verify)
 			}
 			cold.set(&flags)
+			if err := pinned.set(cmd, &flags); err != nil {
+				return err
+			}
 			resolved, err := a.load(cmd, &flags, args)
 			if err != nil {
 				return err
@@ -64,7 +72,7 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 			}
 			notify, end := a.notify()
 			defer end()
-			out, err := pipeline.Pipeline(cmd.Context(), pipeline.Options{Workload: resolved, Dir: dir, Journal: journalFile(journal), Key: key, Workers: workers,
+			out, err := pipeline.Pipeline(cmd.Context(), pipeline.Options{Workload: resolved, Data: data, Dir: dir, Journal: journalFile(journal), Key: key, Workers: workers,
 				Redact: redact, OverwriteCheckpoints: overwrite, Tool: tool, Notify: notify})
 			end()
 			defer out.Close()
@@ -78,6 +86,8 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 	}
 	flags.add(cmd)
 	cold.add(cmd)
+	cmd.Flags().StringVar(&data, "data", "", "`folder` of a data set to take as it is, instead of generating one; nothing is written into it")
+	pinned.add(cmd)
 	cmd.Flags().StringVar(&dir, "dir", "benchpin", "`folder` of everything that is made")
 	cmd.Flags().StringVar(&keyFile, "key", "", "private key `file` to sign with (default: one is made in DIR/keys)")
 	cmd.Flags().IntVar(&workers, "workers", 0, "files that are generated or hashed at once (0: as many as the cores keep busy)")

@@ -203,7 +203,8 @@ func (r *Recipe) checkNames() error {
 		}
 	}
 	if r.Files() == 0 {
-		return errors.New("dataset.num_files_train and dataset.num_files_eval are both 0; there is nothing to generate")
+		return errors.New("dataset.num_files_train and dataset.num_files_eval are both 0; there is nothing to generate (a data set that is there " +
+			"already is pinned, and run on with --data)")
 	}
 	last := r.Files() - 1
 	names := []string{r.File(last).Path}

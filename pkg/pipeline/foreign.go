@@ -43,7 +43,10 @@ func openForeign(ctx context.Context, m *manifest.Manifest, w *workload.Workload
 		return nil, unfit(err)
 	}
 	n := w.Dataset.NumSamplesPerFile
-	f, err := format.NewForeign(spec, n)
+	if _, err := format.NewForeign(spec, n); err != nil {
+		return nil, unfit(err)
+	}
+	f, err := format.New(spec) // whose companions are no samples, whether reading needs them or not
 	if err != nil {
 		return nil, unfit(err)
 	}

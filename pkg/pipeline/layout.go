@@ -66,8 +66,22 @@ func (l *layoutOf) Add(e manifest.Entry) error {
 	return l.Adder.Add(e)
 }
 
+// AddGroups is Add of an entry with the chaining values of its groups, for a destination that takes them.
+func (l *layoutOf) AddGroups(e manifest.Entry, groups [][32]byte) error {
+	d, ok := l.Adder.(manifest.GroupAdder)
+	if !ok {
+		return l.Add(e)
+	}
+	if l.asked != nil {
+		l.paths = append(l.paths, e.Path)
+	}
+	return d.AddGroups(e, groups)
+}
+
 // to makes dst what entries are added to.
 func (l *layoutOf) to(dst manifest.Adder) *layoutOf { l.Adder = dst; return l }
+
+var _ manifest.GroupAdder = (*layoutOf)(nil)
 
 // find fills in the layout when all files are known.
 func (l *layoutOf) find(ctx context.Context, st store.Store) error {

@@ -3,16 +3,12 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/benchpin/benchpin/pkg/attest"
 	"github.com/benchpin/benchpin/pkg/bench"
 	"github.com/benchpin/benchpin/pkg/datagen"
 	"github.com/benchpin/benchpin/pkg/record"
-	"github.com/benchpin/benchpin/pkg/store"
 	"github.com/benchpin/benchpin/pkg/workload"
 )
 
@@ -47,6 +43,10 @@ type Options struct {
 	Dir string
 	// Journal is the file of the journal that the attempt is entered into, such as Layout.Journal; "" keeps none.
 	Journal string
+	// Data is a folder that is taken as it is: it is pinned, run on and left alone, and nothing is generated. "" generates a data set in Dir.
+	Data string
+	// Layout is PinOptions.Layout, for Data.
+	Layout *PinLayout
 	// Key signs; nil makes a key pair in the folder, which proves only that nothing changed since.
 	Key *attest.PrivateKey
 	// Workers is how many files are generated or hashed at once; below 1: the packages' own choice.
@@ -84,6 +84,9 @@ func (o *Outcome) Close() error {
 func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 	out = &Outcome{}
 	l := Layout{o.Dir}
+	if o.Data != "" {
+		return o.asItIs(ctx, l, out)
+	}
 	plan, err := Plan(ctx, o.Workload.Workload, "")
 	if err != nil {
 		return out, err
@@ -116,26 +119,11 @@ func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 			return out, err
 		}
 	}
-	if err := os.MkdirAll(o.Dir, 0o777); err != nil {
-		return out, fmt.Errorf("make the pipeline's folder: %w", err)
-	}
-	unlock, err := store.Lock(o.Dir)
+	unlock, err := o.prepare(l, out)
 	if err != nil {
-		return out, fmt.Errorf("pipeline: %w", err)
+		return out, err
 	}
 	defer unlock()
-	if o.Key == nil {
-		var made bool
-		if o.Key, made, err = ownKey(l); err != nil {
-			return out, err
-		}
-		out.PublicKey = l.PublicKey()
-		origin := "made here"
-		if !made {
-			origin = "found here, made by an earlier run"
-		}
-		o.stage("key      %s, %s: it proves only that nothing changed since, not who ran this", out.PublicKey, origin)
-	}
 	if !only {
 		_, err = Generate(ctx, GenerateOptions{Workload: o.Workload.Workload, Data: l.Data(), Manifest: l.Manifest(), Workers: o.Workers,
 			Notify: o.Notify})
@@ -143,16 +131,8 @@ func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 			return out, err
 		}
 	}
-	id := NewID(time.Now())
-	out.Run = l.Run(id)
-	rec, missed := Run(ctx, RunOptions{Workload: o.Workload, Data: l.Data(), Manifest: l.Manifest(), Checkpoints: l.Checkpoints(),
-		OverwriteCheckpoints: o.OverwriteCheckpoints, Out: out.Run, ID: id, Journal: o.Journal, Workers: o.Workers, Redact: o.Redact, Tool: o.Tool,
-		Notify: o.Notify})
-	out.Record = rec
-	if missed != nil && !errors.Is(missed, ErrThreshold) {
-		return out, missed
-	}
-	if err := o.archive(ctx, l, out); err != nil {
+	missed, err := o.runAndArchive(ctx, l, l.Data(), out)
+	if err != nil {
 		return out, errors.Join(missed, err)
 	}
 	if only || o.Workload.Workload.Dataset.KeepFiles {
