@@ -66,6 +66,8 @@ metric: {au: 0.01}
 		{"run small.yaml --data d --out r --json", record, exitDone},
 		{"run small.yaml --data d --out slow --json --set benchpin.thresholds.samples_per_second=1e12", record, exitThreshold},
 		{"report r --json", record, exitDone},
+		{"transcript expected small.yaml --json", cli + "transcript-expected", exitDone},
+		{"transcript check r --json", cli + "transcript-check", exitDone},
 		{"key generate --out k", "", exitDone},
 		{"attest r --manifest d.manifest.json --archive a --key k.key --json", cli + "attest", exitDone},
 		{"verify a --key k.pub --json", cli + "verdict", exitDone},

@@ -25,6 +25,7 @@ func TestScripts(t *testing.T) {
 			"flip":        flip,
 			"interrupted": interrupted,
 			"put":         put,
+			"rank":        rank,
 			"signalled":   signalled,
 		},
 	})
