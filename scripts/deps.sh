@@ -3,7 +3,7 @@
 # says what is missing where not. Tests whose peer is missing fail when CI is set and are skipped, saying so, elsewhere.
 set -u
 
-packages="python3-numpy b3sum qemu-user-static openssl zstd python3-yaml python3-h5py hdf5-tools python3-pil libhdf5-dev pkg-config"
+packages="python3-numpy b3sum qemu-user-static openssl zstd python3-yaml python3-h5py hdf5-tools python3-pil python3-pandas bzip2 xz-utils libhdf5-dev pkg-config"
 [ "${BENCHPIN_LONG:-}" = 1 ] && packages="$packages python3-torch npm"
 
 # duckdb brings DuckDB from the npm registry; its version is pinned because the tests read its answers.
@@ -35,6 +35,9 @@ present() {
 	qemu-user-static) command -v qemu-aarch64-static >/dev/null ;;
 	python3-h5py) /usr/bin/python3 -c 'import h5py' 2>/dev/null ;;
 	python3-pil) /usr/bin/python3 -c 'import PIL' 2>/dev/null ;;
+	python3-pandas) /usr/bin/python3 -c 'import pandas' 2>/dev/null ;;
+	bzip2) command -v bzip2 >/dev/null ;;
+	xz-utils) command -v xz >/dev/null ;;
 	hdf5-tools) command -v h5dump >/dev/null ;;
 	libhdf5-dev) pkg-config --exists hdf5 2>/dev/null ;;
 	pkg-config) command -v pkg-config >/dev/null ;;

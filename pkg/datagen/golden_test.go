@@ -62,9 +62,12 @@ func goldenLines(t testing.TB) []string {
 }
 
 // containerLines are data sets in every container, whose roots are frozen too.
-func containerLines(t testing.TB) []string {
+func containerLines(t testing.TB) []string { return linesOf(t, containers()) }
+
+func packedLines(t testing.TB) []string { return linesOf(t, packedContainers()) }
+
+func linesOf(t testing.TB, all map[string][]string) []string {
 	t.Helper()
-	all := containers()
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		r := recipe(t, 1, append(all[name], "num_files_train: 5", "num_files_eval: 3", "num_subfolders_eval: 2")...)
@@ -84,6 +87,7 @@ func goldenFiles() map[string]struct {
 		about string
 	}{
 		"testdata/golden-v1.txt":            {goldenLines, "# Data sets of generator version 1: recipe = bytes root. They never change. The last line has sizes of samples."},
+		"testdata/golden-v1-packed.txt":     {packedLines, "# Data sets of generator version 1, csv by bzip2 and xz: recipe = bytes root. They never change."},
 		"testdata/golden-v1-containers.txt": {containerLines, "# Data sets of generator version 1 in every container: recipe = bytes root. They never change."},
 	}
 }

@@ -62,6 +62,9 @@ func specimens() []specimen {
 	return append([]specimen{
 		{spec: Spec{Name: "csv"}, fit: shortRows, dtypes: realTypes(), whole: true, unsaid: true, loose: true},
 		{spec: Spec{Name: "csv", Compression: "gzip"}, fit: shortRows, dtypes: realTypes(), whole: true, unsaid: true},
+		// The library makes a bzip2 or LZMA2 reader anew for each file.
+		{spec: Spec{Name: "csv", Compression: "bz2"}, fit: shortRows, dtypes: realTypes(), whole: true, unsaid: true, allocates: true},
+		{spec: Spec{Name: "csv", Compression: "xz"}, fit: shortRows, dtypes: realTypes(), whole: true, unsaid: true, allocates: true},
 		{spec: Spec{Name: "csv", Compression: "zip"}, fit: shortRows, dtypes: realTypes(), whole: true, unsaid: true},
 		{spec: Spec{Name: "hdf5"}, tail: 8},
 		{spec: Spec{Name: "hdf5", Datasets: 3}, fit: threefold, tail: 8},

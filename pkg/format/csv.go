@@ -13,23 +13,23 @@ import (
 // table is a text of numbers, one line a sample, without a header: the elements in C order, decimal, separated by commas. It may
 // be compressed whole. Its size follows from the numbers.
 type table struct {
-	packing string // "", "gzip" or "zip"
+	packing string // "", "gzip", "bz2", "zip" or "xz"
 	foreign int    // samples of each file of other origin, whose lines hold anything; 0: files are ours
 	writers *sync.Pool
 	readers *sync.Pool
 }
 
-// newTable makes csv files. Of pandas' compressions those are written whose encoder is ours; bzip2 and xz would come from a library,
-// whose next release may pack the same text into other bytes.
+// newTable makes csv files, compressed in each way that DLIO hands to pandas. All encoders are ours: that of a library may pack the same text
+// into other bytes in its next release.
 func newTable(s Spec) (Format, error) {
 	if err := s.only("compression"); err != nil {
 		return nil, err
 	}
 	switch s.Compression {
-	case "", "gzip", "zip":
+	case "", "gzip", "bz2", "zip", "xz":
 	default:
-		return nil, fmt.Errorf("dataset.compression is %q; csv files are written uncompressed (none), or by gzip or zip, whose bytes "+
-			"the same version of the generator always repeats: take one of these", s.Compression)
+		return nil, fmt.Errorf("dataset.compression is %q; csv files are written uncompressed (none), or by gzip, bz2, zip or xz: take one of these",
+			s.Compression)
 	}
 	return table{packing: s.Compression, writers: &sync.Pool{New: func() any { return newTableWriter() }},
 		readers: &sync.Pool{New: func() any { return newTableReader() }}}, nil
@@ -40,12 +40,12 @@ func (table) Name() string { return "csv" }
 // Extension is pandas' own: it opens a file by what its name ends in. DLIO writes such names too, and then does not find them.
 func (f table) Extension() string {
 	switch f.packing {
+	case "":
+		return "csv"
 	case "gzip":
 		return "csv.gz"
-	case "zip":
-		return "csv.zip"
 	}
-	return "csv"
+	return "csv." + f.packing
 }
 
 // widest returns the most bytes that an element takes as text, and 0 for types that are not written.
@@ -93,10 +93,16 @@ func (f table) Size(l Layout) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	switch f.packing {
+	case "bz2":
+		return f.packed(n, bzipBound(n)), nil
+	case "xz":
+		return f.packed(n, xzBound(n)), nil
+	}
 	return f.packed(n, deflateBound(n)), nil
 }
 
-// packed is the size of a file of n bytes of text that deflate to d.
+// packed is the size of a file of n bytes of text that the packer makes d of.
 func (f table) packed(n, d int64) int64 {
 	switch f.packing {
 	case "gzip":
@@ -104,8 +110,27 @@ func (f table) packed(n, d int64) int64 {
 	case "zip":
 		m := member{name: memberTable, method: deflateMethod, bytes: n, packed: d}
 		return m.end() + int64(len(appendDirectory(nil, m)))
+	case "bz2", "xz":
+		return d
 	}
 	return n
+}
+
+// packer compresses what is written between reset and close: the deflater, the bzipper and the xzer.
+type packer interface {
+	reset(out *writer) // out nil: only counts
+	write(p []byte) error
+	close() (int64, error) // the bytes that it made
+}
+
+func newPacker(packing string) packer {
+	switch packing {
+	case "bz2":
+		return newBzipper()
+	case "xz":
+		return newXzer()
+	}
+	return newDeflater()
 }
 
 // Measure returns the size of a file with content c.
@@ -168,11 +193,11 @@ type tableWriter struct {
 	out      writer
 	elements [2 << 10]byte
 	text     []byte
-	deflater *deflater
+	packer   packer         // of the format's packing, made when first used
 	small    [1 << 8][]byte // all numbers of one byte and their commas, made when first used
 	signed   bool           // what small holds
 
-	// Of the pass that was made: text, its checksum, and what it deflates to.
+	// Of the pass that was made: text, its checksum, and what it is packed to.
 	bytes, packed int64
 	crc           uint32
 }
@@ -183,10 +208,10 @@ func newTableWriter() *tableWriter { return &tableWriter{text: make([]byte, 0, 4
 func (w *tableWriter) pass(l Layout, c Content, packing string, out *writer) error {
 	w.bytes, w.packed, w.crc = 0, 0, 0
 	if packing != "" {
-		if w.deflater == nil {
-			w.deflater = newDeflater()
+		if w.packer == nil {
+			w.packer = newPacker(packing)
 		}
-		w.deflater.reset(out)
+		w.packer.reset(out)
 	}
 	width := int64(l.DType.Size)
 	cells, all := l.SampleBytes()/width, l.PayloadBytes()
@@ -212,7 +237,7 @@ func (w *tableWriter) pass(l Layout, c Content, packing string, out *writer) err
 			if out == nil && packing == "zip" || out != nil && packing == "gzip" {
 				w.crc = crc32.Update(w.crc, crc32.IEEETable, w.text)
 			}
-			err = w.deflater.write(w.text)
+			err = w.packer.write(w.text)
 		case out != nil:
 			err = out.write(w.text)
 		}
@@ -224,7 +249,7 @@ func (w *tableWriter) pass(l Layout, c Content, packing string, out *writer) err
 		return nil
 	}
 	var err error
-	w.packed, err = w.deflater.close()
+	w.packed, err = w.packer.close()
 	return err
 }
 

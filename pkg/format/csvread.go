@@ -1,6 +1,7 @@
 package format
 
 import (
+	"compress/bzip2"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -13,7 +14,9 @@ import (
 type tableReader struct {
 	zip  zipReader
 	gzip *gzip.Reader
-	out  []byte // inflated text
+	xz   xzReader
+	out  []byte // unpacked text
+	left int64  // bytes of text that may follow, where the file is packed; negative: it is not
 
 	class [256]uint8 // of each byte
 	rows  int64
@@ -23,6 +26,10 @@ type tableReader struct {
 
 	foreign int // samples of each file of other origin; 0: the table is one of ours
 }
+
+// maxExpansion is how many bytes of text a byte of a packed file may become. Nothing that pandas writes comes near it: bzip2 packs zeros and
+// commas by 20,000.
+const maxExpansion = 1 << 16
 
 // Classes of bytes.
 const (
@@ -51,15 +58,21 @@ func (f table) ReadSample(file io.ReaderAt, size int64, k int, buf []byte) (Samp
 	*z = zipReader{reader: z.reader, inflated: z.inflated}
 	z.reset(file, size, buf)
 	t.rows, t.cells, t.row, t.cell, t.foreign = 0, 0, 0, false, f.foreign
+	t.left = mul(size, maxExpansion)
 	var err error
 	switch f.packing {
 	case "gzip":
 		err = t.gunzip(size)
+	case "bz2":
+		err = t.bunzip(size)
 	case "zip":
 		z.table = t
 		err = z.walk()
 		z.table = nil
+	case "xz":
+		err = t.xz.read(t)
 	default:
+		t.left = -1
 		err = t.plain(size)
 	}
 	if err != nil {
@@ -79,6 +92,12 @@ func (f table) ReadSample(file io.ReaderAt, size int64, k int, buf []byte) (Samp
 
 // feed takes the next piece of text.
 func (t *tableReader) feed(p []byte) error {
+	if t.left >= 0 {
+		if t.left -= int64(len(p)); t.left < 0 {
+			t.left = 0
+			return t.zip.problem(fmt.Sprintf("the text has more than %d bytes for each byte of the file", maxExpansion))
+		}
+	}
 	if t.foreign > 0 {
 		t.lines(p)
 		return nil
@@ -114,7 +133,7 @@ func (t *tableReader) feed(p []byte) error {
 func (t *tableReader) damaged(left int, text string) error {
 	z := &t.zip
 	e := &DataError{Format: "csv", Offset: z.at(), Problem: text}
-	if z.table == nil && len(z.data) == 0 && t.gzip == nil {
+	if t.left < 0 {
 		e.Offset = z.next - int64(left)
 	}
 	return e
@@ -135,32 +154,38 @@ func (t *tableReader) plain(size int64) error {
 	return nil
 }
 
-func (t *tableReader) gunzip(size int64) error {
-	z := &t.zip
-	from := &z.inflated.packed
-	*from = packed{from: &z.reader, left: size}
-	damaged := func(err error) error {
-		if from.err != nil {
-			return from.err
-		}
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
-		return &DataError{Format: "csv", Offset: z.at(), Problem: "gzip data ends early or is damaged", Err: err}
-	}
-	var err error
+// packed is the file's bytes for a reader that asks byte by byte.
+func (t *tableReader) packed(size int64) *packed {
+	t.zip.inflated.packed = packed{from: &t.zip.reader, left: size}
+	return &t.zip.inflated.packed
+}
+
+func (t *tableReader) gunzip(size int64) (err error) {
+	from := t.packed(size)
 	if t.gzip == nil {
-		t.out = make([]byte, 64<<10)
 		t.gzip, err = gzip.NewReader(from)
 	} else {
 		err = t.gzip.Reset(from)
 	}
 	if err != nil {
 		t.gzip = nil
-		return damaged(err)
+		return t.broken("gzip", err)
+	}
+	return t.drain("gzip", t.gzip)
+}
+
+// bunzip reads a bzip2 file. The library has no way to use its memory again, which is up to 4 MB a file.
+func (t *tableReader) bunzip(size int64) error {
+	return t.drain("bzip2", bzip2.NewReader(t.packed(size)))
+}
+
+// drain reads the text that r unpacks, to its end.
+func (t *tableReader) drain(packing string, r io.Reader) error {
+	if t.out == nil {
+		t.out = make([]byte, 64<<10)
 	}
 	for {
-		n, err := t.gzip.Read(t.out)
+		n, err := r.Read(t.out)
 		if ferr := t.feed(t.out[:n]); ferr != nil {
 			return ferr
 		}
@@ -168,9 +193,20 @@ func (t *tableReader) gunzip(size int64) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return damaged(err)
+			return t.broken(packing, err)
 		}
 	}
+}
+
+// broken is the error for packed data of which the unpacker says err.
+func (t *tableReader) broken(packing string, err error) error {
+	if from := t.zip.inflated.packed.err; from != nil {
+		return from
+	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return &DataError{Format: "csv", Offset: t.zip.at(), Problem: packing + " data ends early or is damaged", Err: err}
 }
 
 // member reads the table e of a zip file.
