@@ -51,8 +51,8 @@ func packedIn(t interface{ Fatalf(string, ...any) }, z packer, p []byte, pieces 
 	return first
 }
 
-// texts draws what packers are shown: random bytes of alphabets of all sizes, runs, periods.
-func texts() *rapid.Generator[[]byte] {
+// packTexts draws what packers are shown: random bytes of alphabets of all sizes, runs, periods.
+func packTexts() *rapid.Generator[[]byte] {
 	return rapid.Custom(func(t *rapid.T) []byte {
 		letters := rapid.SliceOfNDistinct(rapid.Byte(), 1, 256, rapid.ID).Draw(t, "letters")
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -86,7 +86,7 @@ func texts() *rapid.Generator[[]byte] {
 func TestBzip2RoundTrips(t *testing.T) {
 	z := newBzipper()
 	rapid.Check(t, func(rt *rapid.T) {
-		p := texts().Draw(rt, "text")
+		p := packTexts().Draw(rt, "text")
 		packed := packedIn(rt, z, p, rapid.IntRange(1, 3000).Draw(rt, "pieces"))
 		if got, err := io.ReadAll(bzip2.NewReader(bytes.NewReader(packed))); err != nil || !bytes.Equal(got, p) {
 			rt.Fatalf("%d bytes became %d, of which bzip2 makes %d, %v", len(p), len(packed), len(got), err)
@@ -97,7 +97,7 @@ func TestBzip2RoundTrips(t *testing.T) {
 func TestXzRoundTrips(t *testing.T) {
 	z := newXzer()
 	rapid.Check(t, func(rt *rapid.T) {
-		p := texts().Draw(rt, "text")
+		p := packTexts().Draw(rt, "text")
 		packed := packedIn(rt, z, p, rapid.IntRange(1, 3000).Draw(rt, "pieces"))
 		if int64(len(packed)) > xzBound(int64(len(p))) {
 			rt.Fatalf("%d bytes became %d; the bound is %d", len(p), len(packed), xzBound(int64(len(p))))
