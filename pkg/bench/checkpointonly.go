@@ -15,11 +15,52 @@ import (
 // workflow.train. Such a run reads no data set.
 func CheckpointOnly(w *workload.Workload) bool { return w.Workflow.Checkpoint && !w.Workflow.Train }
 
+// BundleForm is record.Plan.CheckpointForm where checkpoints are TensorFlow's bundles.
+const BundleForm = "tensorflow"
+
+// formOf is the form of a workload's checkpoints, as record.Plan has it.
+func formOf(w *workload.Workload) string {
+	if w.Framework == "tensorflow" {
+		return BundleForm
+	}
+	return ""
+}
+
+// WithCheckpointForm returns the plan with checkpoints in the given form (record.Plan.CheckpointForm) where it has another: before there were
+// bundles, workloads of either framework wrote PyTorch's files, and what was recorded then stays true. Other words change nothing.
+func (p *Plan) WithCheckpointForm(form string) (*Plan, error) {
+	if p.model == nil || form == p.CheckpointForm || form != "" {
+		return p, nil
+	}
+	model, err := stateOf(p.workload, form)
+	if err != nil {
+		return nil, err
+	}
+	other := *p
+	other.MemoryBytes += record.Int(p.checkpointMemory(model) - p.checkpointMemory(p.model))
+	other.model, other.CheckpointForm = model, form
+	return &other, nil
+}
+
+// checkpointMemory is the buffer memory of saves and loads.
+func (p *Plan) checkpointMemory(model *checkpoint.Plan) (total int64) {
+	for rank := range p.Accelerators {
+		switch {
+		case !model.Writes(rank):
+		case p.CheckpointReads > 0:
+			total += model.LoadMemoryBytes()
+		case p.Checkpoints > 0:
+			total += model.MemoryBytes()
+		}
+	}
+	return total
+}
+
 // stateOf is what a checkpoint of the workload holds.
-func stateOf(w *workload.Workload) (*checkpoint.Plan, error) {
+func stateOf(w *workload.Workload, form string) (*checkpoint.Plan, error) {
 	t, p := w.Model.Transformer, w.Model.Parallelism
 	model, err := checkpoint.NewPlan(checkpoint.Config{
-		Seed: w.Benchpin.Seed, Ranks: w.Benchpin.Accelerators, Framework: w.Framework, ModelType: w.Model.Type,
+		Seed: w.Benchpin.Seed, Ranks: w.Benchpin.Accelerators, Framework: w.Framework, Bundles: form == BundleForm, ModelType: w.Model.Type,
 		ModelSizeBytes: w.Model.ModelSizeBytes, NumLayers: w.Model.NumLayers, LayerParameters: w.Model.LayerParameters,
 		OptimizationGroups: w.Model.OptimizationGroups,
 		Transformer: checkpoint.Transformer{Vocabulary: t.VocabSize, Hidden: t.HiddenSize, FFN: t.FFNHiddenSize, Heads: t.NumAttentionHeads,
@@ -116,7 +157,7 @@ func planCheckpointOnly(w *workload.Workload) (*Plan, error) {
 		return nil, fmt.Errorf("%w: %d checkpoints to write and %d to read: at most %d are possible", ErrImpossible, writes, reads,
 			checkpoint.MaxNumber)
 	}
-	model, err := stateOf(w)
+	model, err := stateOf(w, formOf(w))
 	if err != nil {
 		return nil, err
 	}
@@ -127,21 +168,11 @@ func planCheckpointOnly(w *workload.Workload) (*Plan, error) {
 			ExpectedSeconds: pause(w).Seconds() * float64(writes+reads),
 			Order:           w.Benchpin.Order, OrderSeed: record.Int(w.Train.Seed),
 			Checkpoints: writes, CheckpointReads: reads, CheckpointBytes: record.Int(model.PayloadPerCheckpoint()),
+			CheckpointForm: formOf(w),
 		},
 		workload: w, model: model,
 	}
-	var memory int64
-	for rank := range r {
-		memory += goroutineBytes
-		switch {
-		case !model.Writes(rank):
-		case reads > 0:
-			memory += model.LoadMemoryBytes()
-		default:
-			memory += model.MemoryBytes()
-		}
-	}
-	p.MemoryBytes = record.Int(memory)
+	p.MemoryBytes = record.Int(int64(r)*goroutineBytes + p.checkpointMemory(model))
 	p.noteCheckpointOnly()
 	return p, nil
 }
@@ -193,9 +224,6 @@ func (p *Plan) noteCheckpointOnly() {
 
 // noteCheckpoints adds remarks about checkpoints of any run.
 func (p *Plan) noteCheckpoints() {
-	if p.workload.Framework == "tensorflow" {
-		p.Notes = append(p.Notes, "checkpoints hold the same bytes for tensorflow as for pytorch, in PyTorch's files")
-	}
 	if !p.workload.Checkpoint.RandomizeTensor {
 		p.Notes = append(p.Notes, "checkpoint.randomize_tensor is false: checkpoints hold seeded content all the same, so that no two are equal")
 	}

@@ -430,10 +430,21 @@ func TestCheckpointOnlyPlans(t *testing.T) {
 		t.Fatal(err)
 	}
 	notes := strings.Join(p.Notes, "\n")
-	for _, part := range []string{"PyTorch's files", "generate_data", "recovery_rank_shift", "benchpin.verify", "cold_cache", "fsync", "randomize_tensor"} {
+	for _, part := range []string{"generate_data", "recovery_rank_shift", "benchpin.verify", "cold_cache", "fsync", "randomize_tensor"} {
 		if !strings.Contains(notes, part) {
 			t.Errorf("no note about %s:\n%s", part, notes)
 		}
+	}
+	if p.CheckpointForm != BundleForm {
+		t.Errorf("checkpoints of the form %q", p.CheckpointForm)
+	}
+	before, err := p.WithCheckpointForm("")
+	if err != nil || before.CheckpointForm != "" || before.CheckpointBytes != p.CheckpointBytes || before.MemoryBytes > p.MemoryBytes+1<<20 ||
+		before.Model().Files(0)[0].Name != strings.TrimSuffix(p.Model().Files(0)[1].Name, ".pb-1.index")+".pt" {
+		t.Errorf("as PyTorch's files: %+v, %v", before, err)
+	}
+	if same, err := p.WithCheckpointForm(BundleForm); same != p || err != nil {
+		t.Errorf("in its own form: %v", err)
 	}
 	if want := record.Int(p.model.RankPayload(0)); p.CheckpointBytes != want || math.Signbit(float64(want)) {
 		t.Errorf("a checkpoint of %d bytes, expected %d", p.CheckpointBytes, want)

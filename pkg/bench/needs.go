@@ -17,7 +17,7 @@ func (p *Plan) planCheckpoints() error {
 	if !w.Workflow.Checkpoint {
 		return nil
 	}
-	model, err := stateOf(w)
+	model, err := stateOf(w, formOf(w))
 	if err != nil {
 		return err
 	}
@@ -30,6 +30,9 @@ func (p *Plan) planCheckpoints() error {
 			checkpoint.MaxNumber)
 	}
 	p.Checkpoints, p.CheckpointBytes = int(n), record.Int(model.PayloadPerCheckpoint())
+	if n > 0 {
+		p.CheckpointForm = formOf(w)
+	}
 	return nil
 }
 
@@ -74,11 +77,7 @@ func (p *Plan) planMemory(ds Dataset) error {
 	}
 	total += held
 	if p.Checkpoints > 0 {
-		for rank := range p.Accelerators {
-			if p.model.Writes(rank) {
-				total += p.model.MemoryBytes()
-			}
-		}
+		total += p.checkpointMemory(p.model)
 	}
 	p.MemoryBytes = record.Int(total)
 	return nil

@@ -138,6 +138,9 @@ func samePlan(ctx context.Context, w *workload.Workload, files *pinnedFiles, v *
 	if !v.Record.Plan.Direct {
 		plan.Plan.Direct = false // records of earlier versions do not say it; the workload does
 	}
+	if plan, err = plan.WithCheckpointForm(v.Record.Plan.CheckpointForm); err != nil {
+		return nil, nil, differs("plan.checkpoint_form", err.Error())
+	}
 	if !reflect.DeepEqual(plan.Plan, v.Record.Plan) {
 		return nil, nil, differs("plan", difference(plan.Plan, v.Record.Plan))
 	}

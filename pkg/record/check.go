@@ -192,6 +192,7 @@ func (c *checker) transcript(r *Record) {
 func (c *checker) checkpoints(r *Record) {
 	k := &r.Checkpoints
 	c.class("checkpoints.class", k.Class)
+	c.oneOf("plan.checkpoint_form", r.Plan.CheckpointForm, "", "tensorflow")
 	if r.Status == StatusComplete {
 		c.that(len(k.Saves) == r.Plan.Checkpoints, "checkpoints.saves", "the plan has %d, found %d", r.Plan.Checkpoints, len(k.Saves))
 		c.that(len(k.Loads) == r.Plan.CheckpointReads, "checkpoints.loads", "the plan has %d, found %d", r.Plan.CheckpointReads, len(k.Loads))

@@ -173,6 +173,8 @@ type Plan struct {
 	// Checkpoints counts the checkpoints written; CheckpointBytes is the payload of one, over all ranks.
 	Checkpoints     int `json:"checkpoints"`
 	CheckpointBytes Int `json:"checkpoint_bytes"`
+	// CheckpointForm is "tensorflow" where checkpoints are TensorFlow's bundles, absent where they are PyTorch's files, and where there are none.
+	CheckpointForm string `json:"checkpoint_form,omitempty"`
 	// CheckpointReads counts the checkpoints read back, in a run that does nothing but write and read them.
 	CheckpointReads int `json:"checkpoint_reads,omitempty"`
 	// MemoryBytes is the buffer memory that the run needs at most.

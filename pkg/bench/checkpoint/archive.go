@@ -26,8 +26,9 @@ type record struct {
 	data   []byte // the content, when it is not a tensor
 	tensor int    // index of the tensor that is the content; -1: data
 	size   int64
-	head   int64 // offset of the local header
-	start  int64 // offset of the content
+	head   int64  // offset of the local header
+	start  int64  // offset of the content
+	sum    uint32 // of data, in a bundle
 }
 
 // zip64 tells whether the record needs 64-bit fields, by PyTorch's rule.
@@ -39,6 +40,11 @@ type archive struct {
 	records []record
 	// directory is the offset of the central directory, size that of the whole file.
 	directory, size int64
+
+	// raw is true for a bundle's data: the records' contents and nothing else. Their checksums are CRC-32C.
+	raw bool
+	// index makes a bundle's index from the checksums of its data's records. It has no records.
+	index func(crcs []uint32) []byte
 }
 
 // newArchive lays out the file that torch.save makes of a dictionary of tensors.
@@ -191,9 +197,14 @@ func (a *archive) where(off int64) string {
 		case off >= r.start+r.size || off < r.head:
 		case off >= r.start && r.tensor >= 0:
 			return "byte " + strconv.FormatInt(off-r.start, 10) + " of tensor " + a.tensors[r.tensor].Name
+		case a.raw:
+			return r.name
 		default:
 			return "zip record " + r.name
 		}
+	}
+	if a.index != nil {
+		return "index of the tensors"
 	}
 	return "zip directory"
 }
@@ -222,6 +233,35 @@ const (
 
 func newSource(arc *archive, fill filler) *source {
 	return &source{arc: arc, fill: fill, crcs: make([]uint32, len(arc.records))}
+}
+
+// newSourceAfter is newSource for a file whose bytes may follow from those of the file before it, all of which must have been read from
+// before by the time that anything is read.
+func newSourceAfter(arc *archive, fill filler, before *source) *source {
+	s := newSource(arc, fill)
+	if arc.index != nil && before != nil {
+		s.crcs = before.crcs
+	}
+	return s
+}
+
+// checksums is the polynomial of the records' checksums.
+func (a *archive) checksums() *crc32.Table {
+	if a.raw {
+		return castagnoli()
+	}
+	return crc32.IEEETable
+}
+
+// end is what follows the records.
+func (a *archive) end(crcs []uint32) []byte {
+	switch {
+	case a.raw:
+		return nil
+	case a.index != nil:
+		return a.index(crcs)
+	}
+	return a.tail(crcs)
 }
 
 // resume makes a source of the same file that begins at an offset. The whole file must have been read from s.
@@ -257,7 +297,7 @@ func (s *source) read(p []byte) int {
 			part := p[n : n+int(min(int64(len(p)-n), s.left))]
 			s.fill(part, r.tensor, r.size-s.left)
 			if !s.sealed {
-				s.crcs[s.rec] = crc32.Update(s.crcs[s.rec], crc32.IEEETable, part)
+				s.crcs[s.rec] = crc32.Update(s.crcs[s.rec], s.arc.checksums(), part)
 			}
 			s.left, n = s.left-int64(len(part)), n+len(part)
 		case s.stage == stageEnd:
@@ -272,13 +312,15 @@ func (s *source) read(p []byte) int {
 // advance goes on to the next part of the file.
 func (s *source) advance() {
 	if s.rec == len(s.arc.records) {
-		s.pending, s.stage = s.arc.tail(s.crcs), stageEnd
+		s.pending, s.stage = s.arc.end(s.crcs), stageEnd
 		return
 	}
 	r := &s.arc.records[s.rec]
 	switch s.stage {
 	case stageHeader:
-		s.pending, s.stage = r.header(), stageContent
+		if s.stage = stageContent; !s.arc.raw {
+			s.pending = r.header()
+		}
 	case stageContent:
 		s.stage = stageDescriptor
 		if r.tensor >= 0 {
@@ -286,9 +328,13 @@ func (s *source) advance() {
 			return
 		}
 		s.pending = r.data
-		s.crcs[s.rec] = crc32.ChecksumIEEE(r.data)
+		if s.crcs[s.rec] = r.sum; !s.arc.raw {
+			s.crcs[s.rec] = crc32.ChecksumIEEE(r.data)
+		}
 	case stageDescriptor:
-		s.pending, s.stage = r.descriptor(s.crcs[s.rec]), stageHeader
+		if s.stage = stageHeader; !s.arc.raw {
+			s.pending = r.descriptor(s.crcs[s.rec])
+		}
 		s.rec++
 	}
 }

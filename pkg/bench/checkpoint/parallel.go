@@ -117,21 +117,21 @@ const (
 	optimizerState
 )
 
-// name is DLIO's name of a file.
+// name is DLIO's name of a file, without what follows from its form.
 func (p parallelism) name(k kind, layer, rank int) string {
 	at := p.of(rank)
 	zero := "zero_pp_rank_" + strconv.Itoa(at.replica) + "_mp_rank_" + strconv.Itoa(at.model)
 	switch {
 	case k == fixedState:
-		return "model_states-" + strconv.Itoa(rank) + ".pt"
+		return "model_states-" + strconv.Itoa(rank)
 	case k == oneLayer:
-		return "layer_" + strconv.Itoa(layer) + "-model_" + strconv.Itoa(at.model) + "_model_states.pt"
+		return "layer_" + strconv.Itoa(layer) + "-model_" + strconv.Itoa(at.model) + "_model_states"
 	case k == optimizerState:
-		return zero + "_optim_states.pt"
+		return zero + "_optim_states"
 	case p.zero == 1 || p.zero == 2:
-		return "model_" + strconv.Itoa(at.model) + "_model_states.pt"
+		return "model_" + strconv.Itoa(at.model) + "_model_states"
 	default:
-		return zero + "_model_states.pt"
+		return zero + "_model_states"
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package checkpoint writes the model state of a simulated training run and reads it back: when it is due, which rank
-// writes which files, and the bytes in them. The files are PyTorch's own archives, named as DLIO names them, and
-// torch.load opens them. Each byte is a pure function of seed, checkpoint number, rank and tensor, so that anyone can
+// writes which files, and the bytes in them. The files are PyTorch's own archives, or TensorFlow's bundles, named as
+// DLIO names them. Each byte is a pure function of seed, checkpoint number, rank and tensor, so that anyone can
 // compute the digest of every file without the storage that was measured, and so that no two checkpoints hold the same
 // blocks.
 //
@@ -37,8 +37,10 @@ type Config struct {
 	Seed uint64
 	// Ranks is the number of accelerators.
 	Ranks int
-	// Framework is "pytorch" or "tensorflow". DLIO writes another form of files for TensorFlow; here both have PyTorch's.
+	// Framework is "pytorch" or "tensorflow".
 	Framework string
+	// Bundles is true for files in TensorFlow's form, false for PyTorch's.
+	Bundles bool
 	// ModelType is model.type. "transformer" turns the model_states tensor off.
 	ModelType string
 	// ModelSizeBytes is model.model_size_bytes: the size of the int8 tensor "model_states". 0 leaves it out.
@@ -187,7 +189,7 @@ func (p *Plan) Files(rank int) []File {
 	files := make([]File, len(s.files))
 	for i := range s.files {
 		f := &s.files[i]
-		files[i] = File{Name: p.par.name(f.kind, f.layer, rank), Size: f.arc.size, Payload: f.payload, Tensors: f.tensors, arc: f.arc}
+		files[i] = File{Name: p.par.name(f.kind, f.layer, rank) + f.suffix, Size: f.arc.size, Payload: f.payload, Tensors: f.tensors, arc: f.arc}
 	}
 	return files
 }

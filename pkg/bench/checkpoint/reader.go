@@ -66,8 +66,14 @@ func (r *Reader) Load(ctx context.Context, pt Point, rank int) (RankLoad, error)
 		load.Started = time.Now()
 	}
 	load.Files = make([]FileLoad, 0, len(files))
+	var before *source
 	for i := range files {
-		fl, err := r.file(ctx, &files[i], pt, rank)
+		var src *source
+		if r.compare {
+			src = newSourceAfter(files[i].arc, r.plan.content(pt.Number, rank, &files[i]), before)
+			before = src
+		}
+		fl, err := r.file(ctx, &files[i], pt, src)
 		if err != nil {
 			return load, fmt.Errorf("load checkpoint %s, files of rank %d: %w", pt.Name(), rank, err)
 		}
@@ -78,9 +84,9 @@ func (r *Reader) Load(ctx context.Context, pt Point, rank int) (RankLoad, error)
 }
 
 // file reads one file.
-func (r *Reader) file(ctx context.Context, f *File, pt Point, rank int) (fl FileLoad, err error) {
+func (r *Reader) file(ctx context.Context, f *File, pt Point, src *source) (fl FileLoad, err error) {
 	fl.Path, fl.Size = pt.Name()+"/"+f.Name, f.Size
-	check := r.comparison(f, fl.Path, pt, rank)
+	check := r.comparison(f, fl.Path, src)
 	defer check.stop()
 	start := time.Now()
 	in, err := r.st.Open(fl.Path)
@@ -160,11 +166,9 @@ type comparison struct {
 	err error // the first difference; guarded by mu
 }
 
-func (r *Reader) comparison(f *File, path string, pt Point, rank int) *comparison {
-	c := &comparison{pool: &r.buffers, path: path, arc: f.arc}
-	if r.compare {
-		c.src = newSource(f.arc, r.plan.content(pt.Number, rank, f))
-	}
+// comparison makes what compares a file with src, or nothing where src is nil.
+func (r *Reader) comparison(f *File, path string, src *source) *comparison {
+	c := &comparison{pool: &r.buffers, path: path, arc: f.arc, src: src}
 	if c.src == nil || f.Size <= pieceSize {
 		c.own = buffer(c.pool)
 		return c

@@ -15,6 +15,7 @@ type share struct {
 type shareFile struct {
 	kind    kind
 	layer   int
+	suffix  string // of the name
 	tensors []Tensor
 	payload int64
 	arc     *archive
@@ -56,8 +57,11 @@ func (p *Plan) layOut(s *share, stage, replica int) error {
 	cfg := &p.cfg
 	model, optimizer := p.par.savesModel(replica), p.par.savesOptimizer(replica)
 	if cfg.ModelSizeBytes > 0 && cfg.ModelType != "transformer" && (model || optimizer) {
-		b := &builder{}
-		if err := s.add(shareFile{kind: fixedState}, []entry{b.tensor("model_states", cfg.ModelSizeBytes)}, b, p.par); err != nil {
+		b, key := &builder{}, "model_states"
+		if cfg.Bundles {
+			key = "a" // as DLIO has it
+		}
+		if err := s.add(shareFile{kind: fixedState}, []entry{b.tensor(key, cfg.ModelSizeBytes)}, b, p); err != nil {
 			return err
 		}
 	}
@@ -72,14 +76,14 @@ func (p *Plan) layOut(s *share, stage, replica int) error {
 	b := &builder{}
 	switch {
 	case len(cfg.OptimizationGroups) > 0:
-		return s.add(shareFile{kind: optimizerState}, b.groups(cfg.OptimizationGroups), b, p.par)
+		return s.add(shareFile{kind: optimizerState}, b.groups(cfg.OptimizationGroups), b, p)
 	case cfg.transformer():
 		t, err := ParseType(cfg.OptimizerDatatype)
 		if err != nil {
 			return fmt.Errorf("model.optimizer_datatype: %w", err)
 		}
 		part := p.par.optimizerPart(cfg.Transformer.parameters(int64(cfg.NumLayers)))
-		return s.add(shareFile{kind: optimizerState}, b.layerState(t, cfg.Transformer.optimizer(part)), b, p.par)
+		return s.add(shareFile{kind: optimizerState}, b.layerState(t, cfg.Transformer.optimizer(part)), b, p)
 	}
 	return nil
 }
@@ -109,7 +113,7 @@ func (p *Plan) layOutLayers(s *share, stage int) error {
 	if p.par.layerFiles() {
 		for layer := first; layer <= last; layer++ {
 			b := &builder{}
-			if err := s.add(shareFile{kind: oneLayer, layer: layer}, b.layerState(t, sizes(layer)), b, p.par); err != nil {
+			if err := s.add(shareFile{kind: oneLayer, layer: layer}, b.layerState(t, sizes(layer)), b, p); err != nil {
 				return fmt.Errorf("layer %d: %w", layer, err)
 			}
 		}
@@ -123,15 +127,15 @@ func (p *Plan) layOutLayers(s *share, stage int) error {
 			return tooMany(len(b.tensors))
 		}
 	}
-	return s.add(shareFile{kind: wholeModel}, state, b, p.par)
+	return s.add(shareFile{kind: wholeModel}, state, b, p)
 }
 
 func tooMany(n int) error {
 	return fmt.Errorf("%d tensors in one file: fewer than %d are possible; check model.num_layers and model.layer_parameters", n, maxTensors)
 }
 
-// add appends a file, and numbers its tensors after those of the files before.
-func (s *share) add(f shareFile, state []entry, b *builder, par parallelism) error {
+// add appends a file, or the two of a bundle, and numbers its tensors after those of the files before.
+func (s *share) add(f shareFile, state []entry, b *builder, p *Plan) error {
 	if len(b.tensors) >= maxTensors {
 		return tooMany(len(b.tensors))
 	}
@@ -146,15 +150,24 @@ func (s *share) add(f shareFile, state []entry, b *builder, par parallelism) err
 			return tooMany(t.Index)
 		}
 		if t.Elements < 1 {
-			return fmt.Errorf("tensor %s would be empty on a rank: the model is too small for %s", t.Name, par)
+			return fmt.Errorf("tensor %s would be empty on a rank: the model is too small for %s", t.Name, p.par)
 		}
 		if f.payload += t.Bytes(); t.Elements > maxState/t.Type.Size || f.payload > maxState {
 			return fmt.Errorf("tensor %s of %d elements: the state would exceed 2^61 bytes", t.Name, t.Elements)
 		}
 	}
-	f.arc = newArchive(state, f.tensors)
-	s.files = append(s.files, f)
-	s.size, s.payload = s.size+f.arc.size, s.payload+f.payload
+	s.payload += f.payload
+	if p.cfg.Bundles {
+		index := shareFile{kind: f.kind, layer: f.layer, suffix: ".pb" + bundleIndex}
+		f.arc, index.arc = newBundle(state, f.tensors)
+		f.suffix = ".pb" + bundleData
+		s.files = append(s.files, f, index)
+		s.size += f.arc.size + index.arc.size
+	} else {
+		f.arc, f.suffix = newArchive(state, f.tensors), ".pt"
+		s.files = append(s.files, f)
+		s.size += f.arc.size
+	}
 	if s.size > maxState {
 		return errors.New("the state of a rank would exceed 2^61 bytes")
 	}

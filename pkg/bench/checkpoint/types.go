@@ -13,6 +13,8 @@ type Type struct {
 	// Size is in bytes.
 	Size    int64
 	storage string // PyTorch's storage class
+	// tensorflow is TensorFlow's number of the type.
+	tensorflow int64
 	// exponent has the exponent bits of every element of a word of 64 bits set, lowest the lowest bit of each exponent. Both are 0
 	// for integers.
 	exponent, lowest uint64
@@ -21,12 +23,12 @@ type Type struct {
 // types are DLIO's element types.
 func types() []Type {
 	return []Type{
-		{Name: "int8", Size: 1, storage: "CharStorage"},
-		{Name: "uint8", Size: 1, storage: "ByteStorage"},
-		{Name: "fp16", Size: 2, storage: "HalfStorage", exponent: 0x7c007c007c007c00, lowest: 0x0400040004000400},
-		{Name: "bf16", Size: 2, storage: "BFloat16Storage", exponent: 0x7f807f807f807f80, lowest: 0x0080008000800080},
-		{Name: "fp32", Size: 4, storage: "FloatStorage", exponent: 0x7f8000007f800000, lowest: 0x0080000000800000},
-		{Name: "fp64", Size: 8, storage: "DoubleStorage", exponent: 0x7ff0000000000000, lowest: 0x0010000000000000},
+		{Name: "int8", Size: 1, storage: "CharStorage", tensorflow: 6},
+		{Name: "uint8", Size: 1, storage: "ByteStorage", tensorflow: 4},
+		{Name: "fp16", Size: 2, storage: "HalfStorage", tensorflow: 19, exponent: 0x7c007c007c007c00, lowest: 0x0400040004000400},
+		{Name: "bf16", Size: 2, storage: "BFloat16Storage", tensorflow: 14, exponent: 0x7f807f807f807f80, lowest: 0x0080008000800080},
+		{Name: "fp32", Size: 4, storage: "FloatStorage", tensorflow: 1, exponent: 0x7f8000007f800000, lowest: 0x0080000000800000},
+		{Name: "fp64", Size: 8, storage: "DoubleStorage", tensorflow: 2, exponent: 0x7ff0000000000000, lowest: 0x0010000000000000},
 	}
 }
 

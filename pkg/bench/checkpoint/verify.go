@@ -53,9 +53,11 @@ func (p *Plan) Expect(ctx context.Context, pt Point, rank int) ([]FileSum, error
 	files := p.Files(rank)
 	sums := make([]FileSum, 0, len(files))
 	buf := make([]byte, min(p.BytesPerCheckpoint(), pieceSize))
+	var before *source
 	for i := range files {
 		f, h := &files[i], blake3.New()
-		src := newSource(f.arc, p.content(pt.Number, rank, f))
+		src := newSourceAfter(f.arc, p.content(pt.Number, rank, f), before)
+		before = src
 		for n := src.read(buf); n > 0; n = src.read(buf) {
 			if err := ctx.Err(); err != nil {
 				return nil, fmt.Errorf("compute checkpoint %s: %w", pt.Name(), err)
@@ -76,15 +78,18 @@ func (p *Plan) Verify(ctx context.Context, st Opener, pt Point, rank int) error 
 		return err
 	}
 	files := p.Files(rank)
+	var before *source
 	for i := range files {
-		if err := p.verifyFile(ctx, st, pt, rank, &files[i]); err != nil {
+		src := newSourceAfter(files[i].arc, p.content(pt.Number, rank, &files[i]), before)
+		before = src
+		if err := verifyFile(ctx, st, pt, &files[i], src); err != nil {
 			return fmt.Errorf("verify checkpoint %s, rank %d: %w", pt.Name(), rank, err)
 		}
 	}
 	return nil
 }
 
-func (p *Plan) verifyFile(ctx context.Context, st Opener, pt Point, rank int, f *File) (err error) {
+func verifyFile(ctx context.Context, st Opener, pt Point, f *File, src *source) (err error) {
 	path := pt.Name() + "/" + f.Name
 	in, err := st.Open(path)
 	if err != nil {
@@ -102,7 +107,6 @@ func (p *Plan) verifyFile(ctx context.Context, st Opener, pt Point, rank int, f 
 	if info.Size != f.Size {
 		return wrongSize(path, f.Size, info.Size)
 	}
-	src := newSource(f.arc, p.content(pt.Number, rank, f))
 	size := min(f.Size, pieceSize)
 	found, expected := make([]byte, size), make([]byte, size)
 	for off := int64(0); off < f.Size; off += size {

@@ -98,8 +98,11 @@ func (w *Writer) Save(ctx context.Context, pt Point, rank int) (RankSave, error)
 		save.Started = time.Now()
 	}
 	save.Files = make([]FileSave, 0, len(files))
+	var before *source
 	for i := range files {
-		fs, err := w.file(ctx, &files[i], pt, rank)
+		src := newSourceAfter(files[i].arc, w.plan.content(pt.Number, rank, &files[i]), before)
+		before = src
+		fs, err := w.file(ctx, &files[i], pt, src)
 		if err != nil {
 			return save, fmt.Errorf("save checkpoint %s, rank %d: %w", pt.Name(), rank, err)
 		}
@@ -110,12 +113,12 @@ func (w *Writer) Save(ctx context.Context, pt Point, rank int) (RankSave, error)
 }
 
 // file writes one file.
-func (w *Writer) file(ctx context.Context, f *File, pt Point, rank int) (fs FileSave, err error) {
+func (w *Writer) file(ctx context.Context, f *File, pt Point, src *source) (fs FileSave, err error) {
 	fs.Path, fs.Size = pt.Name()+"/"+f.Name, f.Size
 	if err := ctx.Err(); err != nil {
 		return fs, fmt.Errorf("%s: %w", fs.Path, err)
 	}
-	flow := w.flow(newSource(f.arc, w.plan.content(pt.Number, rank, f)), f.Size)
+	flow := w.flow(src, f.Size)
 	defer flow.stop()
 	start := time.Now()
 	out, err := w.st.Create(fs.Path, f.Size)
