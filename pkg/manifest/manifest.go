@@ -71,7 +71,7 @@ func FormatDigest(d [32]byte) digest.Digest {
 // ParseDigest reads what FormatDigest writes and refuses everything else, upper case and other algorithms among it.
 func ParseDigest(s string) ([32]byte, error) {
 	var d [32]byte
-	if len(s) != len(digestPrefix)+64 || s[:len(digestPrefix)] != digestPrefix || !decodeHex(&d, s[len(digestPrefix):]) {
+	if len(s) != len(digestPrefix)+64 || s[:len(digestPrefix)] != digestPrefix || !decodeHex(&d, []byte(s[len(digestPrefix):])) {
 		return d, fmt.Errorf("%w: expected blake3: and 64 lower-case hex digits, found %.100q", ErrField, s)
 	}
 	return d, nil
@@ -80,26 +80,15 @@ func ParseDigest(s string) ([32]byte, error) {
 const digestPrefix = "blake3:"
 
 // decodeHex reads 64 lower-case hex digits.
-func decodeHex[S ~string | ~[]byte](d *[32]byte, s S) bool {
+func decodeHex(d *[32]byte, s []byte) bool {
 	if len(s) != 64 {
 		return false
 	}
-	for i := range d {
-		hi, lo := nibble(s[2*i]), nibble(s[2*i+1])
-		if hi > 15 || lo > 15 {
+	for _, c := range s {
+		if c-'A' < 26 { // encoding/hex reads upper case as well
 			return false
 		}
-		d[i] = hi<<4 | lo
 	}
-	return true
-}
-
-func nibble(c byte) byte {
-	switch {
-	case '0' <= c && c <= '9':
-		return c - '0'
-	case 'a' <= c && c <= 'f':
-		return c - 'a' + 10
-	}
-	return 255
+	_, err := hex.Decode(d[:], s)
+	return err == nil
 }

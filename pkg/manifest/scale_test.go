@@ -131,29 +131,3 @@ func TestMemory(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkMillion(b *testing.B) {
-	path := filepath.Join(b.TempDir(), "m.json")
-	src := many{n: 1_000_000}
-	run := func(name string, f func() error) {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				if err := f(); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(src.n)*float64(b.N)/b.Elapsed().Seconds(), "files/s")
-		})
-	}
-	src.save(b, path, MaxFrameEntries)
-	m, err := Open(path)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer m.Close()
-	run("write", func() error { src.save(b, path, MaxFrameEntries); return nil })
-	run("read", func() error { return m.Entries(context.Background(), func(Entry) error { return nil }) })
-	run("list", func() error { return src.List(context.Background(), func(store.Info) error { return nil }) })
-	run("verify", func() error { _, err := Verify(context.Background(), m, src, VerifyOptions{}); return err })
-	run("diff", func() error { _, err := Diff(context.Background(), m, m, nil); return err })
-}
