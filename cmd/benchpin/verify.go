@@ -2,12 +2,14 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/benchpin/benchpin/pkg/attest"
 	"github.com/benchpin/benchpin/pkg/attest/fault"
 	"github.com/benchpin/benchpin/pkg/attest/oci"
+	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/pipeline"
 	"github.com/benchpin/benchpin/pkg/report"
 	"github.com/benchpin/benchpin/pkg/workload"
@@ -125,8 +127,33 @@ func verdictHeader(archive string, v *attest.Verification) report.VerdictHeader 
 		h.Notes = append(h.Notes, "the data set was not compared with its manifest (benchpin.verify: none); only a policy that allows it accepts this "+
 			"result: benchpin verify --allow-unverified")
 	}
+	if v.Manifest != nil {
+		h.Notes = append(h.Notes, originNotes(v.Manifest.Header())...)
+	}
 	h.Notes = append(h.Notes, report.Cautions(r)...)
 	return h
+}
+
+// originNotes says what a manifest leaves out and what its data set was derived from.
+func originNotes(h *manifest.Header) []string {
+	var notes []string
+	if l := h.Lineage; l != nil {
+		const most = 5
+		var from []string
+		for i, p := range l.From {
+			if i == most {
+				from = append(from, fmt.Sprintf("%d more", len(l.From)-most))
+				break
+			}
+			from = append(from, fmt.Sprintf("%s (root %s)", p.Name, p.Root))
+		}
+		notes = append(notes, fmt.Sprintf("the data set was derived from %s by %.200q, as the one says who pinned it (benchpin data lineage)",
+			strings.Join(from, ", "), l.By))
+	}
+	if n := len(h.Exclude); n > 0 {
+		notes = append(notes, fmt.Sprintf("the manifest leaves out by intent what these patterns match: %.300q", h.Exclude))
+	}
+	return notes
 }
 
 // unchecked reports whether a check is not OK only because it could not be made.

@@ -133,7 +133,7 @@ func (v *verifier) record() error {
 
 func (v *verifier) manifest() error {
 	evidence := "manifest.json against its canonical form; every entry, the counts and the root recomputed; digest, root, counts and seed against the record"
-	const limit = "that the data set is still there: `benchpin data verify` compares files with this manifest"
+	limit := "that the data set is still there: `benchpin data verify` compares files with this manifest"
 	var faults []*fault.Fault
 	add := func(class fault.Class, field, detail, part string) {
 		faults = append(faults, fault.New(class, field, detail).In(part))
@@ -176,6 +176,12 @@ func (v *verifier) manifest() error {
 		}
 	}
 	if v.header != nil {
+		if v.header.Lineage != nil {
+			limit += "; that it was derived from what its lineage names: the one who pinned it says so"
+		}
+		if len(v.header.Exclude) > 0 {
+			limit += "; anything about files that it excludes"
+		}
 		faults = append(faults, v.compareDataset(headerBlob.Digests, part)...)
 	}
 	return v.add("manifest", record.Recomputable, evidence, limit, faults)
