@@ -16,7 +16,8 @@ func compress16(out *[lanes]CV, in *byte, stride, blocks uintptr, key *[8]uint32
 // wide reports whether compress16 can be called: vectors of 16 words.
 func wide() bool { return cpu.X86.HasAVX512F }
 
-// chunks16 computes the chaining values of the 16 chunks in p, the first of which has that number in its file: a multiple of 16.
+// chunks16 computes the chaining values of the 16 chunks in p, the first of which has that number in its file. A number whose
+// lower 32 bits carry within them comes with chunks only that nobody looks at: subtrees begin at multiples of their size.
 func chunks16(out *[lanes]CV, p *[lanes * chunkSize]byte, number uint64) {
 	compress16(out, &p[0], chunkSize, chunkSize/guts.BlockSize, &guts.IV, uint32(number), uint32(number>>32), 1,
 		0, guts.FlagChunkStart, guts.FlagChunkEnd)

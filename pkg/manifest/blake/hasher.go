@@ -20,9 +20,12 @@ type Hasher struct {
 func (h *Hasher) Reset() { h.n, h.number, h.groups, h.tailSize = 0, 0, nil, 0 }
 
 // ResetGroup makes the hasher ready for the bytes of one group, the one of that number in its file, and GroupCV.
-func (h *Hasher) ResetGroup(index int64) {
+func (h *Hasher) ResetGroup(index int64) { h.resetSubtree(index * groupChunks) }
+
+// resetSubtree makes it ready for a subtree of at most a group that begins with that chunk of its file.
+func (h *Hasher) resetSubtree(chunk int64) {
 	h.Reset()
-	h.number = uint64(index) * groupChunks
+	h.number = uint64(chunk)
 }
 
 // Write adds bytes. It takes all of them and never fails.
