@@ -189,7 +189,7 @@ func ParseFileProof(b []byte) (*FileProof, error) {
 		p.Range = &RangeProof{From: r.From, To: r.To, First: r.First, Last: r.Last}
 		for i, s := range r.Values {
 			var d [32]byte
-			if !decodeHex(&d, s) {
+			if !decodeHex(&d, []byte(s)) {
 				return nil, fmt.Errorf("%w: proof: range.values[%d]: expected 64 lower-case hex digits, found %.100q", ErrField, i, s)
 			}
 			p.Range.Values = append(p.Range.Values, d)
