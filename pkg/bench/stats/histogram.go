@@ -26,6 +26,12 @@ func (h *histogram) add(v int64) {
 	h.max = max(h.max, v)
 }
 
+// reset forgets all values and keeps the memory.
+func (h *histogram) reset() {
+	clear(h.counts)
+	h.n, h.max = 0, 0
+}
+
 // bucket is the index of v's bucket: rising with v, without gaps.
 func bucket(v int64) int {
 	shift := max(0, bits.Len64(uint64(v))-subBits)

@@ -71,6 +71,7 @@ func (s *summary) epochMetrics(e *epochSums, devices []Device) (record.EpochMetr
 		BytesPerSecond:   s.rate(e.winBytes, e.winWall, "B/s"),
 		BytesAsked:       measured(nanos(e.bytes), "B"),
 		BytesDevice:      absent("B", "nothing was counted in this epoch"),
+		Waits:            e.waits,
 	}
 	for i := range devices {
 		d := &devices[i]
@@ -129,10 +130,20 @@ func (s *summary) emptyWindow() string {
 
 // other adds the figures that DLIO does not have.
 func (s *summary) other(m *record.Metrics, all *epochSums) {
-	for _, h := range []struct {
+	type named struct {
 		name string
 		h    *histogram
-	}{{"load", &s.load}, {"compute", &s.compute}, {"oversleep", &s.oversleep}, {"barrier", &s.barrier}, {"step", &s.step}} {
+	}
+	histograms := []named{{"load", &s.load}, {"compute", &s.compute}, {"oversleep", &s.oversleep}, {"barrier", &s.barrier}, {"step", &s.step}}
+	if s.waits != nil {
+		histograms = append(histograms, named{"queue", &s.queue}, named{"ready", &s.ready})
+		w := &s.total.waits
+		for name, v := range map[string]int64{"wait_queue_total": w[partQueue], "wait_open_total": w[partOpen], "wait_read_total": w[partRead],
+			"wait_decode_total": w[partDecode], "wait_other_total": w[partOther], "preprocess_total": s.total.preprocess} {
+			m.Other[name] = seconds(v)
+		}
+	}
+	for _, h := range histograms {
 		for _, q := range []struct {
 			name     string
 			permille int64

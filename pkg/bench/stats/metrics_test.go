@@ -318,7 +318,7 @@ func TestFiguresAreSoundAndReproducible(t *testing.T) {
 		p := Params{Accelerators: 1 + rng.IntN(5), Epochs: 1 + rng.IntN(3), StepsPerEpoch: 1 + rng.Int64N(12), BatchSize: 1 + rng.IntN(8),
 			ExcludeStart: rng.Int64N(3), ExcludeEnd: rng.Int64N(3), AUThreshold: 100 * rng.Float64(), RecordBytes: 1e6 * rng.Float64()}
 		r := makeRun(rng, p)
-		s := newSummary(p)
+		s := newSummary(p, true)
 		for i := range r.rows {
 			if err := r.rows[i].check(); err != nil {
 				t.Fatal(err)
@@ -341,7 +341,7 @@ func TestFiguresAreSoundAndReproducible(t *testing.T) {
 		if len(m.Epochs) != p.Epochs || int64(m.Epochs[0].Steps) != p.StepsPerEpoch {
 			t.Fatalf("%d epochs of %d steps", len(m.Epochs), m.Epochs[0].Steps)
 		}
-		again := newSummary(p)
+		again := newSummary(p, true)
 		for i := range r.rows {
 			if err := again.add(&r.rows[i]); err != nil {
 				t.Fatal(err)
@@ -470,32 +470,34 @@ func TestFiguresAreFrozen(t *testing.T) {
 	rng := rand.New(rand.NewPCG(20261130, 12))
 	r := makeRun(rng, Params{Accelerators: 7, Epochs: 3, StepsPerEpoch: 50, BatchSize: 7, ExcludeStart: 1, ExcludeEnd: 2, AUThreshold: 45,
 		RecordBytes: 146600628})
-	s := newSummary(r.p)
-	for i := range r.rows {
-		if err := s.add(&r.rows[i]); err != nil {
+	// With the columns that split the wait, and as of a file of earlier versions without them.
+	for golden, waits := range map[string]bool{"testdata/figures.json": false, "testdata/figureswaits.json": true} {
+		s := newSummary(r.p, waits)
+		for i := range r.rows {
+			if err := s.add(&r.rows[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m, err := s.metrics(nil)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	m, err := s.metrics(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := json.MarshalIndent(m, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const golden = "testdata/figures.json"
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got)+"\n" != string(want) {
-		t.Errorf("figures are not those of %s:\n%s", golden, got)
+		got, err := json.MarshalIndent(m, "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got)+"\n" != string(want) {
+			t.Errorf("figures are not those of %s:\n%s", golden, got)
+		}
 	}
 }
 
 func TestEmptyWindowOfOneStep(t *testing.T) {
-	s := newSummary(Params{Accelerators: 1, StepsPerEpoch: 1, ExcludeStart: 1})
+	s := newSummary(Params{Accelerators: 1, StepsPerEpoch: 1, ExcludeStart: 1}, true)
 	if got := s.emptyWindow(); !strings.Contains(got, ": 1 step an epoch,") {
 		t.Errorf("found %q", got)
 	}

@@ -92,7 +92,7 @@ func Summarise(ctx context.Context, r *Reader, p Params) (record.Metrics, error)
 	if err := p.check(); err != nil {
 		return record.Metrics{}, err
 	}
-	s := newSummary(p)
+	s := newSummary(p, r.Waits())
 	for _, d := range r.Devices() {
 		if d.Epoch > p.Epochs {
 			return record.Metrics{}, fmt.Errorf("%w: device bytes of epoch %d of %d", ErrPlan, d.Epoch, p.Epochs)

@@ -3,6 +3,8 @@ package stats
 import (
 	"fmt"
 	"math"
+
+	"github.com/benchpin/benchpin/pkg/record"
 )
 
 // summary takes the rows of a file in order and keeps what the figures need: sums in whole nanoseconds.
@@ -19,12 +21,18 @@ type summary struct {
 
 	load, compute, oversleep, barrier, step histogram
 	total                                   totals
+
+	// waits is nil where the file does not split the wait for a batch.
+	waits        *waiting
+	queue, ready histogram
 }
 
 // totals are sums over all steps of all ranks.
 type totals struct {
 	bytes                                                                   int64
 	load, open, read, decode, compute, oversleep, barrier, excludedBarriers int64
+	preprocess                                                              int64
+	waits                                                                   [waitParts]int64
 }
 
 // span is a block over all ranks: wall times of its window and of the whole.
@@ -58,9 +66,16 @@ type epochSums struct {
 	bytes                         int64
 	dlioAU, dlioRate              float64
 	dlioAbsent                    bool
+	waits                         *record.Waits
 }
 
-func newSummary(p Params) *summary { return &summary{p: p, ranks: make([]rankSums, p.Accelerators)} }
+func newSummary(p Params, waits bool) *summary {
+	s := &summary{p: p, ranks: make([]rankSums, p.Accelerators)}
+	if waits {
+		s.waits = &waiting{}
+	}
+	return s
+}
 
 // add takes the next row.
 func (s *summary) add(st *Step) error {
@@ -208,6 +223,10 @@ func (s *summary) count(k *rankSums, st *Step) {
 	s.plus(&t.compute, st.Compute)
 	s.plus(&t.oversleep, over)
 	s.plus(&t.barrier, st.Barrier)
+	if s.waits != nil {
+		s.plus(&t.preprocess, st.Preprocess)
+		s.waits.add(s, st)
+	}
 }
 
 // endBlock closes a rank's block: DLIO's figures of the block, and the block's part of the window.
@@ -268,6 +287,9 @@ func (s *summary) endEpoch() error {
 		c.dlioAU += k.auWeighted / n
 		c.dlioRate += k.rateWeighted / n
 		*k = rankSums{last: k.last}
+	}
+	if s.waits != nil {
+		c.waits = s.waits.end(s.p.Accelerators)
 	}
 	c.dlioAU /= float64(s.p.Accelerators)
 	if s.p.ExcludeStart+s.p.ExcludeEnd >= s.p.StepsPerEpoch {
