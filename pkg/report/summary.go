@@ -25,6 +25,7 @@ func Summary(w io.Writer, r *record.Record, options ...Option) error {
 	p.storage(r.Metrics.Epochs)
 	p.evaluation(r.Metrics.Evaluation)
 	p.waits(r.Metrics.Other)
+	p.epochWaits(r.Metrics.Epochs)
 	p.checkpoints(r)
 	p.proof(r)
 	p.legend()
