@@ -107,7 +107,7 @@ func (a *accelerator) since(t time.Time) int64 { return int64(t.Sub(a.base)) }
 //	barrier: the wait for the others
 func (a *accelerator) epoch(ctx context.Context, epoch int) error {
 	steps := int64(a.p.StepsPerEpoch)
-	start := time.Now()
+	start := a.now()
 	if err := a.rows.StartBlock(epoch, a.since(start)); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (a *accelerator) epoch(ctx context.Context, epoch int) error {
 		if err != nil {
 			return err
 		}
-		loaded := time.Now()
+		loaded := a.now()
 		prescribed := a.p.compute.at(epoch, a.rank, s-1)
 		asked, err := a.account(epoch, s, batch)
 		if err != nil {
@@ -126,7 +126,7 @@ func (a *accelerator) epoch(ctx context.Context, epoch int) error {
 		if err := a.sleep(ctx, loaded.Add(prescribed)); err != nil {
 			return err
 		}
-		computed := time.Now()
+		computed := a.now()
 		hashed, err := a.hashed(ctx, computed)
 		if err != nil {
 			return err
@@ -134,7 +134,7 @@ func (a *accelerator) epoch(ctx context.Context, epoch int) error {
 		if err := a.m.Barrier(ctx); err != nil {
 			return err
 		}
-		end := time.Now()
+		end := a.now()
 		a.last = stats.Step{
 			Step: s, Start: a.since(start), Load: int64(loaded.Sub(start)), Compute: int64(computed.Sub(loaded)),
 			Prescribed: int64(prescribed), Proc: int64(hashed.Sub(start)), Barrier: int64(end.Sub(hashed)), Hash: int64(hashed.Sub(computed)),
@@ -153,7 +153,7 @@ func (a *accelerator) epoch(ctx context.Context, epoch int) error {
 					return err
 				}
 			}
-			if start = time.Now(); s < steps {
+			if start = a.now(); s < steps {
 				if err := a.rows.StartBlock(epoch, a.since(start)); err != nil {
 					return err
 				}

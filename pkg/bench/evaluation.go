@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/benchpin/benchpin/pkg/bench/loader"
 	"github.com/benchpin/benchpin/pkg/bench/sampler"
@@ -176,7 +175,7 @@ func (a *accelerator) evaluate(ctx context.Context, epoch int) error {
 	if err := a.m.Barrier(ctx); err != nil {
 		return err
 	}
-	start := time.Now()
+	start := a.now()
 	v.start[a.rank] = a.since(start)
 	rows := v.rows[a.rank][:0]
 	a.evalLoad.Start(epoch, v.order)
@@ -185,7 +184,7 @@ func (a *accelerator) evaluate(ctx context.Context, epoch int) error {
 		if err != nil {
 			return fmt.Errorf("evaluation: %w", err)
 		}
-		loaded := time.Now()
+		loaded := a.now()
 		prescribed := a.p.eval.compute.at(epoch, a.rank, s-1)
 		row := stats.Step{Step: s, Start: a.since(start), Load: int64(loaded.Sub(start)), Prescribed: int64(prescribed),
 			Open: int64(batch.Open), Read: int64(batch.Read), Decode: int64(batch.Decode),
@@ -197,7 +196,7 @@ func (a *accelerator) evaluate(ctx context.Context, epoch int) error {
 		if err := a.sleep(ctx, loaded.Add(prescribed)); err != nil {
 			return err
 		}
-		computed := time.Now()
+		computed := a.now()
 		end, err := a.hashed(ctx, computed)
 		if err != nil {
 			return err

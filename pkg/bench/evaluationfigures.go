@@ -28,6 +28,7 @@ func (p *Plan) EvaluationParams(partial bool) stats.Params {
 	}
 	s := p.Params(partial)
 	s.Epochs, s.StepsPerEpoch, s.BatchSize, s.Evaluation = len(p.eval.epochs), p.eval.steps, p.eval.batch, true
+	s.LeastBytes = p.leastBytes(int64(p.Evaluation.BytesTotal))
 	return s
 }
 

@@ -39,7 +39,17 @@ func (p *Plan) Params(partial bool) stats.Params {
 		Accelerators: p.Accelerators, Epochs: p.Epochs, StepsPerEpoch: int64(p.StepsPerEpoch), BatchSize: p.BatchSize,
 		ExcludeStart: int64(w.Output.Metric.ExcludeStartSteps), ExcludeEnd: int64(w.Output.Metric.ExcludeEndSteps),
 		AUThreshold: p.AUThreshold, RecordBytes: w.Dataset.RecordLengthBytes, Partial: partial,
+		Readers: int(p.reading.workers()), LeastBytes: p.leastBytes(int64(p.BytesTotal)),
 	}
+}
+
+// leastBytes is how many bytes a complete run asks for at least, of so many that are planned: all of them where containers are read whole,
+// which is what the plan counts exactly, and 0 elsewhere.
+func (p *Plan) leastBytes(planned int64) int64 {
+	if rd := &p.reading; rd.fileless() || !rd.whole() || rd.streamed != nil || rd.grouped() != nil {
+		return 0
+	}
+	return planned
 }
 
 // summariseWithin bounds how long the figures of an interrupted run may take.

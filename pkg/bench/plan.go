@@ -121,7 +121,7 @@ func NewPlan(w *workload.Workload, ds Dataset) (*Plan, error) {
 			ComputeSeconds: w.Train.ComputationTime.Mean(), AUThreshold: 100 * w.Metric.AU,
 			ReadThreads: rd.threads, PrefetchFactor: rd.prefetch, Loader: rd.loader,
 			Direct: direct(w) && !rd.fileless(),
-			Order: w.Benchpin.Order, OrderSeed: record.Int(w.Train.Seed),
+			Order:  w.Benchpin.Order, OrderSeed: record.Int(w.Train.Seed),
 		},
 		workload: w, order: order, reading: rd,
 		compute:    newTimes(computeDomain, w.Train.ComputationTime, w.Train),

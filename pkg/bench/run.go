@@ -50,6 +50,8 @@ type Options struct {
 	Confirm loader.Opener
 	// DeviceBytes returns how many bytes this process has read from block devices so far. Nil: /proc/self/io.
 	DeviceBytes func() (int64, error)
+	// Now is the clock that steps are timed with, which must be monotonic. Nil: time.Now.
+	Now func() time.Time
 	// Storage looks at file systems and page cache before and after each epoch and pass. Nil: the result says nothing of them.
 	Storage StorageMeter
 }
@@ -95,6 +97,7 @@ const grace = 500 * time.Millisecond
 // run is the state of one run.
 type run struct {
 	o     Options
+	now   func() time.Time
 	p     *Plan
 	src   *loader.Source
 	group *cluster.Local
@@ -185,12 +188,34 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	case err == nil:
 		err = merr
 	}
+	res.Finished = time.Now()
+	took, wall := res.Finished.Sub(started), res.Finished.Round(0).Sub(started.Round(0))
+	if back := clockWentBack(took, wall); back != nil {
+		res.Finished = started.Round(0).Add(took) // else the end would be before the beginning
+		if err == nil {
+			err = back
+		}
+	}
 	if err != nil {
 		res.Reason = err.Error()
 	}
 	res.Complete = err == nil
-	res.Finished = time.Now()
 	return res, err
+}
+
+// ErrClock is wrapped by the error of a run in which the host's clock was set back: its times contradict each other, and it is no result.
+var ErrClock = errors.New("the host's clock went back during the run")
+
+// clockSlack is how far a host's clock may be set back without contradicting a record (record.Check).
+const clockSlack = time.Second
+
+// clockWentBack holds the wall clock of a run to its monotonic one.
+func clockWentBack(took, wall time.Duration) error {
+	if wall >= took-clockSlack {
+		return nil
+	}
+	return fmt.Errorf("%w by %v: the run took %v, and the clock says %v; run again when it is set, and let a time service slew it rather than "+
+		"step it", ErrClock, took-wall, took, wall)
 }
 
 // sizes is a Dataset as the transcript wants it: of each sample, what the framework gets to see.
@@ -224,6 +249,9 @@ func newRun(o Options) (*run, error) {
 	if o.DeviceBytes == nil {
 		o.DeviceBytes = processDeviceBytes
 	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	if err := enoughDescriptors(p); err != nil {
 		return nil, err
 	}
@@ -240,7 +268,7 @@ func newRun(o Options) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{o: o, p: p, group: group, steps: steps, rec: rec,
+	r := &run{o: o, now: o.Now, p: p, group: group, steps: steps, rec: rec,
 		chains:  make([]*Chain, p.Accelerators),
 		loaders: make([]loader.Loader, 2*p.Accelerators),
 	}
@@ -285,7 +313,7 @@ func enoughDescriptors(p *Plan) error {
 // all runs all accelerators to their end. It gives up waiting when the run was stopped and something hangs in a store; what
 // hangs can then touch nothing that the result is made from.
 func (r *run) all(ctx context.Context) error {
-	r.base = time.Now()
+	r.base = r.now()
 	r.src.Base = r.base
 	if r.evaluating != nil {
 		r.evaluating.src.Base = r.base

@@ -29,9 +29,10 @@ func (c *checker) metrics(r *Record) {
 	for i, e := range m.Epochs {
 		at := fmt.Sprintf("metrics.epochs[%d].", i)
 		c.that(e.Epoch == i+1, at+"epoch", "expected %d, found %d", i+1, e.Epoch)
-		c.epochFigures(at, e)
+		c.epochFigures(at, e, r)
 	}
 	c.that(len(m.Epochs) <= r.Plan.Epochs, "metrics.epochs", "the plan has %d, found %d", r.Plan.Epochs, len(m.Epochs))
+	c.possible(r)
 	if r.Status == StatusComplete {
 		c.that(len(m.Epochs) == r.Plan.Epochs, "metrics.epochs", "a complete run has all %d of its plan, found %d", r.Plan.Epochs,
 			len(m.Epochs))
@@ -42,11 +43,14 @@ func (c *checker) metrics(r *Record) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Other)) {
 		c.figure("metrics.other."+name, m.Other[name])
+		if f := m.Other[name]; f.Unit == "%" {
+			c.percent("metrics.other."+name, f)
+		}
 	}
 }
 
 // epochFigures holds the figures of one epoch, or of one pass.
-func (c *checker) epochFigures(at string, e EpochMetrics) {
+func (c *checker) epochFigures(at string, e EpochMetrics, r *Record) {
 	notNegative(c, at+"steps", e.Steps)
 	v := reflect.ValueOf(e)
 	for j := range v.NumField() {
@@ -55,6 +59,8 @@ func (c *checker) epochFigures(at string, e EpochMetrics) {
 		}
 	}
 	c.percent(at+"au", e.AU)
+	c.storage(at, e, r.Status == StatusComplete)
+	c.waits(at, e.Waits, r.Plan.Accelerators)
 }
 
 func truth(b *bool) string {
@@ -203,7 +209,7 @@ func (c *checker) evaluation(r *Record, t *EvaluationTranscript) {
 		at := fmt.Sprintf("%spasses[%d].", at, i)
 		c.that(e.Epoch > last && e.Epoch <= r.Plan.Epochs, at+"epoch", "expected rising epochs of the plan's %d, found %d", r.Plan.Epochs, e.Epoch)
 		last = e.Epoch
-		c.epochFigures(at, e)
+		c.epochFigures(at, e, r)
 	}
 	c.that(p == nil || len(m.Passes) <= p.Passes, at+"passes", "found more passes than planned: %d", len(m.Passes))
 	c.that(p == nil || !complete || len(m.Passes) == p.Passes, at+"passes", "a complete run has all of its plan, found %d", len(m.Passes))

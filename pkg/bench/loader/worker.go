@@ -100,8 +100,14 @@ func (w *worker) readAt(f store.File, p []byte, off int64) (int, error) {
 	w.begun = true
 	n, err := f.ReadAt(p, off)
 	w.read += time.Since(start)
+	if n < 0 || n > len(p) || n < len(p) && err == nil {
+		return 0, fmt.Errorf("%w: %d bytes for %d at byte %d of %s, without an error", errStoreLies, n, len(p), off, w.cur.name)
+	}
 	return n, err
 }
+
+// errStoreLies is wrapped by the error of a store that says that it read what cannot be.
+var errStoreLies = errors.New("the store returned an impossible number of bytes")
 
 // companion opens companion i of the file being read, unless it is open.
 func (w *worker) companion(i int) (io.ReaderAt, int64, error) {

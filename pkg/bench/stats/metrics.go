@@ -42,6 +42,9 @@ func (s *summary) metrics(devices []Device) (record.Metrics, error) {
 	}
 	m.SamplesPerSecond = s.rate(all.winSamples, all.winWall, "samples/s")
 	m.BytesPerSecond = s.rate(all.winBytes, all.winWall, "B/s")
+	if least := s.p.LeastBytes; s.total.bytes < least && !s.p.Partial {
+		return record.Metrics{}, fmt.Errorf("%w: %d bytes were asked for, and the files that were read have %d", ErrImpossible, s.total.bytes, least)
+	}
 	if m.AU.Value != nil && !s.p.Partial {
 		met := *m.AU.Value >= s.p.AUThreshold
 		m.Met = &met

@@ -63,6 +63,11 @@ type Params struct {
 	// Evaluation: the steps are those of evaluation passes, each of which counts as an epoch. DLIO computes its rate otherwise for them
 	// and names the figures so.
 	Evaluation bool
+	// Readers is how many goroutines read for one accelerator: together they cannot work longer than that many times the epoch. 0 where
+	// nothing holds them to a number.
+	Readers int
+	// LeastBytes is what a complete run asks for at least, 0 where that is not known.
+	LeastBytes int64
 	// Partial accepts a run that ended early: rows may be missing from its end, and no threshold is judged.
 	Partial bool
 }

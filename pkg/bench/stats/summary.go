@@ -51,6 +51,8 @@ type rankSums struct {
 	// Window of the current block.
 	winFirst, winEnd int64
 	inWindow         bool
+	// Of the epoch: when its first block began, and what the loader's workers did.
+	first, work int64
 	// Of the epoch's ended blocks: DLIO's step-weighted sums, and the number of steps.
 	auWeighted, rateWeighted float64
 	steps                    int64
@@ -181,6 +183,11 @@ func (s *summary) count(k *rankSums, st *Step) {
 	c.first = min(c.first, st.BlockStart)
 	c.end = max(c.end, st.BlockEnd)
 
+	if !k.started {
+		k.first = st.BlockStart
+	}
+	s.plus(&k.work, st.Open+st.Read+st.Decode+st.Preprocess)
+
 	// DLIO's window: indices of the epoch, on the arrays of the block.
 	i := k.blockLen
 	k.blockLen++
@@ -282,6 +289,9 @@ func (s *summary) endEpoch() error {
 		}
 		if err := s.endBlock(k); err != nil {
 			return err
+		}
+		if took := k.last.BlockEnd - k.first; s.p.Readers > 0 && k.work/int64(s.p.Readers) > took {
+			return fmt.Errorf("%w: epoch %d rank %d: its %d readers worked for %d ns in %d ns", ErrImpossible, c.epoch, r, s.p.Readers, k.work, took)
 		}
 		n := float64(k.steps)
 		c.dlioAU += k.auWeighted / n
