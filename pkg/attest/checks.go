@@ -137,7 +137,8 @@ func (v *Verification) Close() error {
 
 // Policy is what whoever verifies demands beyond that everything in the archive is true. The zero value is the default policy.
 type Policy struct {
-	// AllowUnverified accepts runs whose data set was not compared with its manifest, or only in part.
+	// AllowUnverified accepts runs whose data set was not compared with its manifest, or fewer files than the run reads. A sample
+	// (benchpin.verify: sample) is accepted without: the verdict says what it would have found.
 	AllowUnverified bool
 	// RequireThresholds refuses results that do not meet their thresholds, or whose thresholds could not be judged.
 	RequireThresholds bool

@@ -110,19 +110,23 @@ func (v *verifier) judge() error {
 	}
 	d := r.Dataset.Verification
 	var faults []*fault.Fault
-	full := d.Mode == "before" || d.Mode == "inline" || d.Mode == "after"
-	switch {
+	evidence := fmt.Sprintf("the record says that %d files, %d bytes, were compared with the manifest (%s)", d.Files, d.Bytes, shorten(d.Mode))
+	switch full := d.Mode == "before" || d.Mode == "after"; {
+	case d.Mode == "inline" && d.Inline != nil:
+		// How many files that must be is computed from the order of samples, by who knows it.
+		evidence += fmt.Sprintf(" by hashing what the timed run read, %d samples", d.Inline.Samples)
+	case d.Mode == "sample" && d.Sample != nil && d.Files > 0:
+		evidence += fmt.Sprintf(": a SAMPLE of %d of %d files, which hits one of %d damaged files (%.3g %% of all) with 95 %%; fewer may be damaged "+
+			"and nobody knows", d.Files, d.Sample.Of, d.Sample.Found95, d.Sample.Share95)
 	case v.policy.AllowUnverified:
 	case !full:
 		faults = append(faults, fault.New(fault.Policy, "dataset.verification.mode",
-			fmt.Sprintf("%q: which bytes were read is not known; the policy demands before or after", shorten(d.Mode))).In(TitleRecord))
+			fmt.Sprintf("%q: which bytes were read is not known; the policy demands before, inline, after or sample", shorten(d.Mode))).In(TitleRecord))
 	case d.Files < r.Plan.Files:
 		faults = append(faults, fault.New(fault.Policy, "dataset.verification.files",
 			fmt.Sprintf("the run reads %d files and %d were compared with the manifest", r.Plan.Files, d.Files)).In(TitleRecord))
 	}
-	_ = v.add("dataset", record.HostOnly,
-		fmt.Sprintf("the record says that %d files, %d bytes, were compared with the manifest (%s)", d.Files, d.Bytes, shorten(d.Mode)),
-		"that it was so: only the host saw the files. Replay, or the transcript, say more", faults)
+	_ = v.add("dataset", record.HostOnly, evidence, "that it was so: only the host saw the files. Replay, or the transcript, say more", faults)
 	return v.add("thresholds", record.HostOnly, thresholdEvidence(r), "that the times are true: they are class H", v.judgeThresholds(r))
 }
 

@@ -220,7 +220,6 @@ func (l *ledger) wait(ctx context.Context, backlog int, now time.Time) (time.Tim
 			return since, *err
 		}
 	}
-	l.v.waited.Add(int64(since.Sub(now)))
 	return since, nil
 }
 
@@ -252,7 +251,9 @@ func (a *accelerator) hashed(ctx context.Context, now time.Time) (time.Time, err
 	if a.ledger == nil {
 		return now, nil
 	}
-	return a.ledger.wait(ctx, hashBacklog, now)
+	since, err := a.ledger.wait(ctx, hashBacklog, now)
+	a.inline.waited.Add(int64(since.Sub(now)))
+	return since, err
 }
 
 // close ends the hashing.
@@ -277,8 +278,8 @@ type Inline struct {
 	record.InlineVerification
 }
 
-// result says what was hashed in a run whose timed part took so long.
-func (v *inline) result(took time.Duration) *Inline {
+// result says what was hashed in a run.
+func (v *inline) result() *Inline {
 	if v == nil {
 		return nil
 	}
@@ -287,9 +288,6 @@ func (v *inline) result(took time.Duration) *Inline {
 		Reads: string(v.form), Samples: record.Int(v.samples.Load()), Bytes: record.Int(v.pool.bytes.Load()), Hashers: v.pool.workers,
 		HashCPUSeconds: cpu.Seconds(), WaitedSeconds: time.Duration(v.waited.Load()).Seconds(), Confirmed: v.confirmed,
 	}}
-	if took > 0 {
-		i.Cores = cpu.Seconds() / took.Seconds()
-	}
 	if v.blocks != nil {
 		i.HeldBytes = record.Int(v.blocks.Most())
 	}

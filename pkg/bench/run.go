@@ -106,7 +106,6 @@ type run struct {
 	ckpt  *checkpoint.Writer
 
 	base    time.Time // offsets of all step times count from here
-	took    time.Duration
 	chains  []*Chain
 	loaders []loader.Loader
 	saves   []save
@@ -152,7 +151,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 			expected, err = ExpectedTranscriptOf(ctx, r.p, o.Dataset, r.inline.reads)
 		}
 	}
-	res.Inline, res.Reads = r.inline.result(r.took), r.inline.digests()
+	res.Inline, res.Reads = r.inline.result(), r.inline.digests()
 	res.Clock = r.base
 	res.Transcript = r.transcript(expected)
 	res.Checkpoints.Saves = r.checkpoints(started)
@@ -168,6 +167,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	metrics, merr := r.metrics(ctx, err == nil)
 	res.Metrics = metrics
+	if res.Inline != nil {
+		res.Inline.Cores = metrics.HashCores(res.Inline.HashCPUSeconds)
+	}
 	if merr == nil {
 		AddCheckpointFigures(&res.Metrics, r.p, res.Checkpoints)
 	} else {
@@ -319,7 +321,6 @@ func (r *run) all(ctx context.Context) error {
 		r.evaluating.src.Base = r.base
 	}
 	err := r.group.Run(ctx, r.accelerator)
-	r.took = time.Since(r.base)
 	idle := make(chan struct{})
 	go func() {
 		defer close(idle)

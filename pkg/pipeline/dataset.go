@@ -104,6 +104,8 @@ type contents struct {
 	companions []format.Companion // of each
 	// sample is the size of one sample of data file i, which has so many bytes.
 	sample func(i int, size int64) int64
+	// digests are those of all files, as byEntry counts; nil where no mode of verification needs them.
+	digests [][32]byte
 }
 
 func (d pinnedPart) Files() int              { return len(d.paths) }
@@ -167,10 +169,15 @@ func (d pinnedPart) entry(i, c int) int {
 
 // openFiles reads the entries of a manifest as a run of the workload sees them.
 func openFiles(ctx context.Context, m *manifest.Manifest, w *workload.Workload) (*pinnedFiles, error) {
+	open := func() (*pinnedFiles, error) { return openGenerated(ctx, m) }
 	if m.Header().Recipe == nil {
-		return openForeign(ctx, m, w)
+		open = func() (*pinnedFiles, error) { return openForeign(ctx, m, w) }
 	}
-	return openGenerated(ctx, m)
+	d, err := open()
+	if err == nil && w.Benchpin.Verify == workload.VerifyInline {
+		err = d.addDigests(ctx, m)
+	}
+	return d, err
 }
 
 // openGenerated reads the entries of a manifest beside its recipe, which must make the same files. The parts are in DLIO's order: by base

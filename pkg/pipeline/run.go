@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -47,6 +48,8 @@ type RunOptions struct {
 	Journal string
 	// Workers is how many files are hashed at once; below 1: twice the number of cores.
 	Workers int
+	// SampleSeed is what benchpin.verify: sample draws files by, a 64-bit number in decimal digits; "" draws one.
+	SampleSeed string
 	// Redact leaves host names and serial numbers out of the record.
 	Redact bool
 	// Tool identifies this program.
@@ -96,8 +99,13 @@ func Run(ctx context.Context, o RunOptions) (rec *record.Record, err error) {
 		switch r.w.Benchpin.Verify {
 		case workload.VerifyBefore:
 			err = r.verify(ctx)
-		case workload.VerifyAfter:
+		case workload.VerifyAfter, workload.VerifyInline:
 			err = r.look(ctx)
+		case workload.VerifySample:
+			// Files outside of the sample are those that were looked at when it was drawn.
+			if err = r.look(ctx); err == nil {
+				err = r.verify(ctx)
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -218,7 +226,7 @@ func freshFolder(dir string) error {
 	if dir == "" {
 		return errors.New("run: expected a run folder for the result")
 	}
-	for _, name := range []string{RecordName, StepsName, EvalStepsName, report.DLIOSummaryName, journal.CopyName} {
+	for _, name := range []string{RecordName, StepsName, EvalStepsName, ReadsName, report.DLIOSummaryName, journal.CopyName} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 			return fmt.Errorf("run folder %s holds %s already; choose another folder, results are never overwritten", dir, name)
 		} else if !errors.Is(err, os.ErrNotExist) {
@@ -248,7 +256,7 @@ func ownCheckpoints(ctx context.Context, plan *bench.Plan, folder string) error 
 // look takes the identity of every file before a run whose data set is verified after it: what is hashed then must be what was read.
 func (r *run) look(ctx context.Context) error {
 	known := make([]store.Info, len(r.files.byEntry))
-	index := 0
+	index, now, again := 0, time.Now(), false
 	err := r.manifest.Entries(ctx, func(e manifest.Entry) error {
 		info, err := r.data.Stat(e.Path)
 		wanted := &manifest.Side{Size: e.Size, Digest: manifest.FormatDigest(e.Digest)}
@@ -263,10 +271,19 @@ func (r *run) look(ctx context.Context) error {
 		info.Path = ""
 		known[r.files.byEntry[index]] = info
 		index++
+		again = again || fresh(info, now)
 		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("look at the data set: %w", err)
+	}
+	if first := r.known == nil; again && first {
+		// What is seen now is what a change from here on differs from.
+		if err := aged(ctx); err != nil {
+			return err
+		}
+		r.known = known
+		return r.look(ctx)
 	}
 	r.known = known
 	return nil
@@ -280,14 +297,29 @@ func (r *run) verify(ctx context.Context) error {
 	}
 	defer uncached.Close()
 	h := r.manifest.Header()
-	r.stage("verify   %s, %s, against %s", counted(h.Count, "file"), gigabytes(h.Bytes), h.Root)
+	files, bytes := h.Count, h.Bytes
+	var drawn func(manifest.Entry) bool
+	if r.w.Benchpin.Verify == workload.VerifySample {
+		s, err := sampleOf(ctx, r.manifest, r.w, cmp.Or(r.SampleSeed, newSeed()))
+		if err != nil {
+			return err
+		}
+		files, bytes, r.verified.Sample = s.files, s.bytes, &s.verified
+		drawn = func(e manifest.Entry) bool { return s.paths[e.Path] }
+	}
+	r.stage("verify   %s, %s, against %s", counted(files, "file"), gigabytes(bytes), h.Root)
 	r.verified.ResidentBefore = r.resident()
 	known, before := make([]store.Info, len(r.files.byEntry)), r.known
+	copy(known, before) // those outside of a sample stay as they were seen
 	var replaced error
 	start := time.Now()
+	young := map[string]store.Info{}
 	report, err := manifest.Verify(ctx, r.manifest, uncached, manifest.VerifyOptions{
-		Workers: r.Workers,
+		Workers: r.Workers, Select: drawn,
 		Each: func(index int64, e manifest.Entry, info store.Info) {
+			if fresh(info, start) {
+				young[e.Path] = info
+			}
 			info.Path = "" // the plan knows it; a million paths need not be kept twice
 			i := r.files.byEntry[index]
 			known[i] = info
@@ -295,10 +327,13 @@ func (r *run) verify(ctx context.Context) error {
 				replaced = &bench.IdentityError{Path: e.Path, Expected: before[i], Found: info}
 			}
 		},
-		Progress: func(files, bytes int64) { r.progress("verify", files, h.Count, bytes, h.Bytes) },
+		Progress: func(n, done int64) { r.progress("verify", n, files, done, bytes) },
 	})
 	if err == nil {
 		err = replaced
+	}
+	if err == nil && hashesBefore(r.w.Benchpin.Verify) {
+		err = r.hashFresh(ctx, uncached, young)
 	}
 	if err != nil {
 		return asVerification(fmt.Errorf("verify the data set: %w", err))
@@ -456,6 +491,17 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 			r.progress(fmt.Sprintf("epoch %d/%d", p.Epoch, p.Epochs), done, int64(p.Epochs)*p.Steps, p.Bytes, p.BytesTotal)
 		}
 	}
+	if !only {
+		if err := r.roomForInline(env); err != nil {
+			return nil, err
+		}
+		confirm, err := store.NewFolder(r.Data, store.FolderOptions{Uncached: true})
+		if err != nil {
+			return nil, err
+		}
+		defer confirm.Close()
+		options.Confirm = confirm
+	}
 	result, err := bench.Run(ctx, options)
 	if r.files.recipe == nil {
 		err = otherFormat(err, r.w)
@@ -467,6 +513,9 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 		if err = r.verify(ctx); err != nil {
 			result.Complete, result.Reason = false, err.Error()
 		}
+	}
+	if ierr := r.inlineResult(result); ierr != nil {
+		return nil, errors.Join(err, ierr)
 	}
 	rec := r.record(result, env)
 	for _, f := range times {
@@ -531,6 +580,11 @@ func (r *run) write(rec *record.Record, result *bench.Result) error {
 		return err
 	}
 	files = append(files, carried...)
+	reads, err := r.readsFile()
+	if err != nil {
+		return err
+	}
+	files = append(files, reads...)
 	rec.Files = sortFiles(files)
 	if problems := rec.Check(); len(problems) > 0 {
 		return fmt.Errorf("the record contradicts itself, so that it is not kept: %s (and %d more); this is a fault of benchpin", problems[0],

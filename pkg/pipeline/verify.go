@@ -66,7 +66,8 @@ func recompute(ctx context.Context, v *attest.Verification) error {
 	if f == nil {
 		v.Add(attest.NewCheck(checkTranscript, record.Recomputable,
 			fmt.Sprintf("every rank's chain over %d samples computed again without the data: root %s", v.Record.Transcript.Entries,
-				v.Record.Transcript.Root), limitTranscript, faults(transcriptAgain(ctx, v.Record, plan, files))...))
+				v.Record.Transcript.Root), limitTranscript, faults(transcriptAgain(ctx, v, plan, files))...))
+		verificationAgain(ctx, v, plan, files)
 		evidence, bad := checkpointsAgain(ctx, v.Record, plan)
 		v.Add(attest.NewCheck(checkCheckpoints, record.Recomputable, evidence, limitCheckpoints, faults(bad)...))
 		from := StepsName
@@ -179,8 +180,13 @@ func orAbsent(b json.RawMessage) string {
 	}
 }
 
-func transcriptAgain(ctx context.Context, r *record.Record, plan *bench.Plan, files *pinnedFiles) *fault.Fault {
-	expected, err := bench.ExpectedTranscript(ctx, plan, files.dataset())
+func transcriptAgain(ctx context.Context, v *attest.Verification, plan *bench.Plan, files *pinnedFiles) *fault.Fault {
+	reads, f := readsOf(v, plan)
+	if f != nil {
+		return f
+	}
+	r := v.Record
+	expected, err := bench.ExpectedTranscriptOf(ctx, plan, files.dataset(), reads)
 	if err != nil {
 		return fault.New(fault.Unchecked, "transcript", err.Error()).In(attest.TitleRecord)
 	}

@@ -142,6 +142,7 @@ func (c *checker) dataset(d *Dataset) {
 	c.that(v.Files <= d.Files && v.Bytes <= d.Bytes, at+"files", "%d files and %d bytes were verified of a data set of %d files and "+
 		"%d bytes", v.Files, v.Bytes, d.Files, d.Bytes)
 	c.that(v.Mode != "none" || v.Files == 0, at+"files", "%d files were verified although the mode is none", v.Files)
+	c.verification(v)
 	for name, n := range map[string]*Int{"resident_bytes_before": v.ResidentBefore, "resident_bytes_after": v.ResidentAfter} {
 		c.that(n == nil || *n >= 0, at+name, "is negative")
 	}

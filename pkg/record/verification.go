@@ -10,7 +10,7 @@ type InlineVerification struct {
 	Samples Int `json:"samples"`
 	Bytes   Int `json:"bytes"`
 	// Hashers is the number of goroutines that hashed, HashCPUSeconds the processor time that hashing took, and Cores that time by the
-	// wall time of the timed run: how many cores it used on average.
+	// wall time of all epochs and passes: how many cores it used on average.
 	Hashers        int     `json:"hashers"`
 	HashCPUSeconds float64 `json:"hash_cpu_seconds"`
 	Cores          float64 `json:"cores"`
@@ -67,4 +67,55 @@ type SampleVerification struct {
 	Found99 Int     `json:"found_99"`
 	Share95 float64 `json:"share_95"`
 	Share99 float64 `json:"share_99"`
+}
+
+// NewSample says what a sample of n of so many files finds.
+func NewSample(share, seed string, of, n Int) SampleVerification {
+	s := SampleVerification{Share: share, Seed: seed, Of: of}
+	s.Found95, s.Found99 = SampleFinds(of, n, 0.05), SampleFinds(of, n, 0.01)
+	if of > 0 {
+		s.Share95 = 100 * float64(s.Found95) / float64(of)
+		s.Share99 = 100 * float64(s.Found99) / float64(of)
+	}
+	return s
+}
+
+// SampleFinds is the least number D of damaged files among N of which a sample of n, drawn without replacement, misses all with a probability of at
+// most miss. The number of damaged files in the sample has the hypergeometric distribution, by which the sample holds none with
+// the probability
+//
+//	C(N-D, n) / C(N, n) = C(N-n, D) / C(N, D) = product over j = 0 .. D-1 of (N-n-j) / (N-j)
+//
+// (N. Johnson, A. Kemp, S. Kotz: Univariate Discrete Distributions, 3rd edition, chapter 6). It is N+1, more than there are, if even N damaged
+// files are missed, because the sample is empty.
+func SampleFinds(of, n Int, miss float64) Int {
+	p := 1.0
+	for d := Int(0); d < of; d++ {
+		p = float64(p * float64(float64(max(0, of-n-d))/float64(of-d)))
+		if p <= miss {
+			return d + 1
+		}
+	}
+	return of + 1
+}
+
+// HashCores is how many cores hashing used on average in the time of all epochs and passes, 0 where that time is not known.
+func (m *Metrics) HashCores(cpuSeconds float64) float64 {
+	var seconds float64
+	for _, e := range m.Epochs {
+		if e.Seconds.Value != nil {
+			seconds += *e.Seconds.Value
+		}
+	}
+	if m.Evaluation != nil {
+		for _, e := range m.Evaluation.Passes {
+			if e.Seconds.Value != nil {
+				seconds += *e.Seconds.Value
+			}
+		}
+	}
+	if seconds <= 0 {
+		return 0
+	}
+	return cpuSeconds / seconds
 }
