@@ -58,7 +58,7 @@ func TestVerdictOrigin(t *testing.T) {
 	}
 	notes := originNotes(&manifest.Header{Lineage: l, Exclude: []string{"*.tmp"}})
 	if len(notes) != 2 || !strings.Contains(notes[0], `p4.json (root blake3:`) || strings.Contains(notes[0], "p5.json") ||
-		!strings.Contains(notes[0], `2 more by "clean.py", as the one says who pinned it`) || !strings.Contains(notes[1], `"*.tmp"`) {
+		!strings.Contains(notes[0], `2 more by "clean.py": so says the one who pinned it`) || !strings.Contains(notes[1], `"*.tmp"`) {
 		t.Errorf("%q", notes)
 	}
 	if notes := originNotes(&manifest.Header{}); notes != nil {

@@ -147,7 +147,7 @@ func originNotes(h *manifest.Header) []string {
 			}
 			from = append(from, fmt.Sprintf("%s (root %s)", p.Name, p.Root))
 		}
-		notes = append(notes, fmt.Sprintf("the data set was derived from %s by %.200q, as the one says who pinned it (benchpin data lineage)",
+		notes = append(notes, fmt.Sprintf("the data set was derived from %s by %.200q: so says the one who pinned it (benchpin data lineage)",
 			strings.Join(from, ", "), l.By))
 	}
 	if n := len(h.Exclude); n > 0 {
