@@ -13,7 +13,7 @@ import (
 
 // exampleOrder is the order in which the examples of all commands build on each other's files.
 var exampleOrder = []string{
-	"version", "workload list", "workload show", "workload check", "plan", "key generate", "data generate", "data pin", "data verify",
+	"version", "workload list", "workload show", "workload check", "plan", "key generate", "data generate", "data pin", "data verify", "data certify",
 	"data diff", "data lineage", "run", "report", "transcript expected", "transcript check", "attest", "pipeline", "verify", "journal show", "journal check", "dlio", "dlio-query",
 }
 

@@ -63,6 +63,8 @@ metric: {au: 0.01}
 		{"data pin --data e --manifest silver.json --exclude *.tmp --derived-from pinned.json --by x --json", cli + "data", exitDone},
 		{"data lineage silver.json --json", cli + "lineage", exitDone},
 		{"data verify --data d --manifest e.manifest.json --json", cli + "data", exitVerify},
+		{"data certify --data d --out c.json --json", base + "certificate-v1.schema.json", exitDone},
+		{"data certify --data d --sample-bytes 1 --json", base + "certificate-v1.schema.json", exitDone},
 		{"run small.yaml --data d --out r --json", record, exitDone},
 		{"run small.yaml --data d --out slow --json --set benchpin.thresholds.samples_per_second=1e12", record, exitThreshold},
 		{"report r --json", record, exitDone},

@@ -27,6 +27,9 @@ var allowedImports = map[string][]string{
 	"pkg/manifest": {"pkg/manifest/blake", "pkg/store"},
 	"pkg/format":   {"pkg/stream", "pkg/workload"},
 
+	"pkg/certificate": {},
+	"pkg/certify":     {"pkg/certificate", "pkg/manifest", "pkg/store", "pkg/stream"},
+
 	"pkg/manifest/blake": {},
 
 	"pkg/attest/fault":               {},
@@ -34,7 +37,7 @@ var allowedImports = map[string][]string{
 	"pkg/attest/internal/strictjson": {"pkg/attest/fault", "pkg/attest/internal/limits"},
 	"pkg/attest/oci":                 {"pkg/attest/fault", "pkg/attest/internal/limits", "pkg/attest/internal/strictjson"},
 	"pkg/attest": {
-		"pkg/attest/fault", "pkg/attest/internal/limits", "pkg/attest/internal/strictjson", "pkg/attest/oci", "pkg/manifest", "pkg/record",
+		"pkg/attest/fault", "pkg/attest/internal/limits", "pkg/attest/internal/strictjson", "pkg/attest/oci", "pkg/certificate", "pkg/manifest", "pkg/record",
 	},
 
 	"pkg/environment": {"pkg/record"},
@@ -50,11 +53,11 @@ var allowedImports = map[string][]string{
 		"pkg/cluster", "pkg/format", "pkg/manifest", "pkg/record", "pkg/store", "pkg/stream", "pkg/workload",
 	},
 	"pkg/pipeline": {
-		"pkg/attest", "pkg/attest/fault", "pkg/attest/oci", "pkg/bench", "pkg/bench/stats", "pkg/datagen", "pkg/environment", "pkg/format",
+		"pkg/attest", "pkg/attest/fault", "pkg/attest/oci", "pkg/bench", "pkg/bench/stats", "pkg/certificate", "pkg/certify", "pkg/datagen", "pkg/environment", "pkg/format",
 		"pkg/journal", "pkg/manifest", "pkg/record", "pkg/report", "pkg/store", "pkg/store/s3", "pkg/stream", "pkg/workload",
 	},
 	"cmd/benchpin": {
-		"pkg/attest", "pkg/attest/fault", "pkg/attest/oci", "pkg/bench", "pkg/environment", "pkg/journal", "pkg/manifest", "pkg/pipeline", "pkg/record", "pkg/report",
+		"pkg/attest", "pkg/attest/fault", "pkg/attest/oci", "pkg/bench", "pkg/certificate", "pkg/environment", "pkg/journal", "pkg/manifest", "pkg/pipeline", "pkg/record", "pkg/report",
 		"pkg/store", "pkg/workload", "workloads",
 	},
 }
