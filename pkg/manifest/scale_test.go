@@ -80,7 +80,7 @@ func (m many) save(t testing.TB, path string, lines int64) {
 	}
 }
 
-// TestMemory finds that live memory while writing, verifying and comparing does not grow with the number of files.
+// TestMemory finds that live memory while writing, verifying, comparing and proving does not grow with the number of files.
 func TestMemory(t *testing.T) {
 	small, large, lines := 15_000, 60_000, 5_000
 	if os.Getenv("BENCHPIN_LONG") == "1" {
@@ -88,7 +88,7 @@ func TestMemory(t *testing.T) {
 		small, large, lines = 280_000, 2_000_000, MaxFrameEntries
 	}
 	dir := t.TempDir()
-	peaks := map[string]map[int]int64{"write": {}, "verify": {}, "diff": {}}
+	peaks := map[string]map[int]int64{"write": {}, "verify": {}, "diff": {}, "prove": {}}
 	for _, n := range []int{small, large} {
 		runtime.GC()
 		var base, now runtime.MemStats
@@ -120,6 +120,25 @@ func TestMemory(t *testing.T) {
 		if s, err := Diff(context.Background(), m, m, nil); err != nil || s.Same.Files != int64(n) {
 			t.Fatalf("%+v, %v", s, err)
 		}
+		// Nothing is called for each entry while proving: looked at is when a frame is read.
+		frames := &tapped{ReaderAt: m.entries, each: func(frame int) {
+			if frame > 0 {
+				tap("prove")(lines)
+			}
+		}}
+		again, err := OpenReaders(m.HeaderBytes(), frames, m.size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ps, err := again.ProveAll(context.Background(), []int64{0, int64(n / 2), int64(n - 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range ps {
+			if _, err := p.Verify(m.Root()); err != nil {
+				t.Error(err)
+			}
+		}
 		if err := m.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -130,4 +149,17 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%s: live memory grows from %d bytes for %d files to %d for %d", what, p[small], small, p[large], large)
 		}
 	}
+}
+
+// tapped calls each before every reading.
+type tapped struct {
+	io.ReaderAt
+	n    int
+	each func(n int)
+}
+
+func (t *tapped) ReadAt(p []byte, off int64) (int, error) {
+	t.each(t.n)
+	t.n++
+	return t.ReaderAt.ReadAt(p, off)
 }

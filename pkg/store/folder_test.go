@@ -303,3 +303,41 @@ func random(n int) []byte {
 	}
 	return b
 }
+
+// TestFolderListExcept: what is skipped is not looked into, whatever it is.
+func TestFolderListExcept(t *testing.T) {
+	dir := t.TempDir()
+	for _, n := range []string{"a", "b/c", "b/skip", "skip/x/y", "skipped"} {
+		path := filepath.Join(dir, n)
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("nowhere", filepath.Join(dir, "skip", "link")); err != nil {
+		t.Fatal(err)
+	}
+	f, err := NewFolder(dir, FolderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var asked, listed []string
+	err = f.ListExcept(context.Background(), func(name string, folder bool) bool {
+		if folder {
+			name += "/"
+		}
+		asked = append(asked, name)
+		return name == "skip/" || name == "b/skip"
+	}, func(i Info) error { listed = append(listed, i.Path); return nil })
+	slices.Sort(asked)
+	if err != nil || !slices.Equal(listed, []string{"a", "b/c", "skipped"}) ||
+		!slices.Equal(asked, []string{"a", "b/", "b/c", "b/skip", "skip/", "skipped"}) {
+		t.Errorf("listed %q, asked about %q, %v", listed, asked, err)
+	}
+	if err := f.List(context.Background(), func(Info) error { return nil }); !errors.Is(err, ErrIrregular) {
+		t.Errorf("the link is there: %v", err)
+	}
+}
