@@ -100,7 +100,8 @@ func (a *app) runDLIO(cmd *cobra.Command, d *dlioArguments, flags *dlioFlags) er
 	if err != nil {
 		return err
 	}
-	out, err := d.folder(w, a.now())
+	fallback, _ := a.lookupenv("DLIO_OUTPUT_FOLDER")
+	out, err := d.folder(w, fallback, a.now())
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -165,12 +166,12 @@ func (d *dlioArguments) find() (src workload.Source, from string, err error) {
 	return src, "", usagef("workload=%s: there is no such workload: %s; \"benchpin workload list\" names those that are built in", d.workload, hint)
 }
 
-// folder is the folder of results: hydra.run.dir, or the workload's output.folder where the command line names none, with ${now:...} and
+// folder is the folder of results: hydra.run.dir, or where the command line names none the workload's output.folder, or the fallback, with ${now:...} and
 // ${workload....} replaced.
-func (d *dlioArguments) folder(w *workload.Resolved, now time.Time) (string, error) {
+func (d *dlioArguments) folder(w *workload.Resolved, fallback string, now time.Time) (string, error) {
 	dir := d.runDir
-	if dir == dlioDefaultDir && w.Workload.Output.Folder != "" {
-		dir = w.Workload.Output.Folder
+	if dir == dlioDefaultDir {
+		dir = cmp.Or(w.Workload.Output.Folder, fallback, dir)
 	}
 	for {
 		start := strings.Index(dir, "${")

@@ -82,9 +82,6 @@ func unsupportedCheckpoints(w *workload.Workload) (keys []Unsupported) {
 	if c := w.Checkpoint.CheckpointMechanismClassname; c != "" {
 		keys = append(keys, Unsupported{"checkpoint.checkpoint_mechanism_classname", fmt.Sprintf("%q", c), "absent: Python classes cannot be run"})
 	}
-	if w.Checkpoint.KSM.Enabled {
-		keys = append(keys, Unsupported{"checkpoint.ksm", "present", "absent"})
-	}
 	return keys
 }
 
@@ -185,7 +182,7 @@ func supportedCheckpointOnly(w *workload.Workload) error {
 		allowed    []string
 	}{
 		{"framework", w.Framework, []string{"pytorch", "tensorflow"}},
-		{"storage.storage_type", w.Storage.StorageType, []string{"local_fs"}},
+		{"storage.storage_type", w.Storage.StorageType, []string{"local_fs", parallelFS}},
 		{"benchpin.order", w.Benchpin.Order, []string{workload.OrderNumpy, workload.OrderDLIO}},
 	} {
 		if !slices.Contains(k.allowed, k.found) {

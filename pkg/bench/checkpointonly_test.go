@@ -410,9 +410,9 @@ func TestCheckpointOnlyPlans(t *testing.T) {
 		{[]string{"benchpin.accelerators"}, ErrImpossible, func(w *workload.Workload) { w.Benchpin.Accelerators = 1 << 20 }},
 		{[]string{"hidden_size"}, ErrImpossible, func(w *workload.Workload) { w.Model.Transformer.HiddenSize = 0 }},
 		{[]string{"checkpoint.mode subset", "model.parallelism.data"}, ErrImpossible, func(w *workload.Workload) { w.Checkpoint.Mode = "subset" }},
-		{[]string{"checkpoint.ksm", "storage.storage_type", "framework", "checkpoint.checkpoint_mechanism_classname", "accelerators_per_process"},
+		{[]string{"storage.storage_type", "framework", "checkpoint.checkpoint_mechanism_classname", "accelerators_per_process"},
 			ErrUnsupported, func(w *workload.Workload) {
-				w.Checkpoint.KSM.Enabled, w.Storage.StorageType, w.Framework = true, "s3", "jax"
+				w.Storage.StorageType, w.Framework = "s3", "jax"
 				w.Checkpoint.CheckpointMechanismClassname, w.Benchpin.AcceleratorsPerProcess = "a.B", 2
 			}},
 	} {

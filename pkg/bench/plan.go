@@ -48,6 +48,9 @@ type Plan struct {
 // directFS is the storage.storage_type of folders whose files are read past the page cache.
 const directFS = "direct_fs"
 
+// parallelFS is the storage type of a parallel file system, which is a folder like any other. (DLIO knows the word and fails.)
+const parallelFS = "parallel_fs"
+
 // direct says whether the workload asks for reads past the page cache.
 func direct(w *workload.Workload) bool { return w.Reader.ODirect || w.Storage.StorageType == directFS }
 

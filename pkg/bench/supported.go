@@ -86,7 +86,7 @@ func supported(w *workload.Workload, ds Dataset) (reading, error) {
 	if refused, those := rd.containers(w.Dataset.Format); refused && bad == nil {
 		refuse(true, "dataset.format", fmt.Sprintf("%q", w.Dataset.Format), those)
 	}
-	word("storage.storage_type", w.Storage.StorageType, "local_fs", directFS)
+	word("storage.storage_type", w.Storage.StorageType, "local_fs", parallelFS, directFS)
 	word("benchpin.order", w.Benchpin.Order, workload.OrderNumpy, workload.OrderDLIO)
 	refuse(w.Benchpin.AcceleratorsPerProcess != 0 && w.Benchpin.AcceleratorsPerProcess < w.Benchpin.Accelerators,
 		"benchpin.accelerators_per_process", w.Benchpin.AcceleratorsPerProcess, "0, or as many as benchpin.accelerators: one process carries all")

@@ -73,11 +73,11 @@ func available(r datagen.Recipe) error {
 
 // localData refuses workloads whose data belongs into an object store: a folder that is named like a bucket would not be it.
 func localData(w *workload.Workload) error {
-	if w.Storage.StorageType == "local_fs" || w.Storage.StorageType == "direct_fs" {
+	if slices.Contains([]string{"local_fs", "parallel_fs", "direct_fs"}, w.Storage.StorageType) {
 		return nil
 	}
 	return &bench.UnsupportedError{Keys: []bench.Unsupported{{
-		Key: "storage.storage_type", Found: fmt.Sprintf("%q", w.Storage.StorageType), Supported: "local_fs, direct_fs"}}}
+		Key: "storage.storage_type", Found: fmt.Sprintf("%q", w.Storage.StorageType), Supported: "local_fs, parallel_fs, direct_fs"}}}
 }
 
 // PinOptions says which data set to pin: a folder, or the objects of s3://BUCKET[/PREFIX].

@@ -10,7 +10,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/benchpin/benchpin/pkg/manifest"
@@ -73,10 +72,10 @@ func keepManifest(manifestPath, run string) error {
 	to := filepath.Join(run, NoDataManifest)
 	// The header goes last, and leaves last: without it the others are no manifest.
 	for _, file := range []struct{ from, to string }{
-		{groupsPath(manifestPath), groupsPath(to)}, {manifest.EntriesPath(manifestPath), manifest.EntriesPath(to)}, {manifestPath, to},
+		{manifest.GroupsPath(manifestPath), manifest.GroupsPath(to)}, {manifest.EntriesPath(manifestPath), manifest.EntriesPath(to)}, {manifestPath, to},
 	} {
 		err := move(file.from, file.to)
-		if errors.Is(err, fs.ErrNotExist) && file.from == groupsPath(manifestPath) {
+		if errors.Is(err, fs.ErrNotExist) && file.from == manifest.GroupsPath(manifestPath) {
 			continue // not every manifest has one
 		}
 		if err != nil {
@@ -85,9 +84,6 @@ func keepManifest(manifestPath, run string) error {
 	}
 	return nil
 }
-
-// groupsPath is where the groups of digests of a manifest stand.
-func groupsPath(header string) string { return strings.TrimSuffix(header, ".json") + ".groups.bin" }
 
 // move renames a file, or copies it where that is another file system.
 func move(from, to string) error {

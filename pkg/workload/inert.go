@@ -13,6 +13,8 @@ func inertKeys() map[string]bool {
 		"reader.multiprocessing_context", "reader.write_threads",
 		"reader.file_access", "reader.dont_use_mmap", "reader.pin_memory", "reader.transformed_record_dims",
 		"reader.transformed_record_element_type", "checkpoint.type", "checkpoint.randomize_tensor",
+		"checkpoint.ksm.enabled", "checkpoint.ksm.madv_mergeable_id", "checkpoint.ksm.high_ram_trigger", "checkpoint.ksm.low_ram_exit",
+		"checkpoint.ksm.await_time",
 		"storage.storage_library", "storage.storage_options.endpoint_url", "storage.storage_options.region",
 		"storage.storage_options.access_key_id", "storage.storage_options.secret_access_key",
 		"storage.storage_options.s3_force_path_style", "storage.storage_options.s3_max_attempts",
