@@ -28,7 +28,7 @@ func (f *dlioFlags) add(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.accelerators, "accelerators", 0, "simulated accelerators, DLIO's MPI ranks (default: benchpin.accelerators of the workload)")
 	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the data set, 64 bits, decimal (default: benchpin.seed of the workload)")
 	cmd.Flags().StringVar(&f.manifest, "manifest", "", "`file` of the manifest's header (default: the data folder's path with .manifest.json)")
-	cmd.Flags().StringVar(&f.verify, "verify", "", "when the data set is compared with its manifest: before, after or none (default: benchpin.verify of the workload)")
+	cmd.Flags().StringVar(&f.verify, "verify", "", verifyUsage)
 	cmd.Flags().IntVar(&f.workers, "workers", 0, "files that are generated or hashed at once (0: as many as the cores keep busy)")
 	cmd.Flags().BoolVar(&f.overwrite, "overwrite-checkpoints", false, overwriteUsage)
 	cmd.Flags().BoolVar(&f.redact, "redact", false, "leave host names and absolute paths out of the results")

@@ -22,7 +22,7 @@ func (a *app) pipelineCommand() *cobra.Command {
 		dir       string
 		keyFile   string
 		workers   int
-		verify    string
+		verify    verifyFlags
 		overwrite bool
 		journal   string
 		redact    bool
@@ -46,9 +46,7 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
   benchpin pipeline pinned --data ./qs --dir ./as-it-is-too`,
 		Args: oneWorkload,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if verify != "" {
-				flags.set = append(flags.set, "benchpin.verify="+verify)
-			}
+			verify.set(&flags)
 			cold.set(&flags)
 			if err := pinned.set(cmd, &flags); err != nil {
 				return err
@@ -73,7 +71,7 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 			notify, end := a.notify()
 			defer end()
 			out, err := pipeline.Pipeline(cmd.Context(), pipeline.Options{Workload: resolved, Data: data, Dir: dir, Journal: journalFile(journal), Key: key, Workers: workers,
-				Redact: redact, OverwriteCheckpoints: overwrite, Tool: tool, Notify: notify})
+				SampleSeed: verify.seed, Redact: redact, OverwriteCheckpoints: overwrite, Tool: tool, Notify: notify})
 			end()
 			defer out.Close()
 			if out.Record != nil {
@@ -91,7 +89,7 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 	cmd.Flags().StringVar(&dir, "dir", "benchpin", "`folder` of everything that is made")
 	cmd.Flags().StringVar(&keyFile, "key", "", "private key `file` to sign with (default: one is made in DIR/keys)")
 	cmd.Flags().IntVar(&workers, "workers", 0, "files that are generated or hashed at once (0: as many as the cores keep busy)")
-	cmd.Flags().StringVar(&verify, "verify", "", "when the data set is compared with its manifest: before, after or none (default: benchpin.verify of the workload)")
+	verify.add(cmd)
 	cmd.Flags().BoolVar(&overwrite, "overwrite-checkpoints", false, overwriteUsage)
 	cmd.Flags().StringVar(&journal, "journal", "", "`file` of the journal that every attempt is entered into, or none (default: DIR/journal.jsonl)")
 	cmd.Flags().BoolVar(&redact, "redact", false, "leave host names and serial numbers out of the record")

@@ -21,7 +21,8 @@ func (a *app) runCommand() *cobra.Command {
 		pinned      pinnedFlags
 		out         string
 		checkpoints string
-		verify      string
+		verify      verifyFlags
+		effect      bool
 		overwrite   bool
 		journal     string
 		cold        coldFlag
@@ -48,9 +49,7 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
   benchpin run pinned --data ./qs --manifest ./pinned.json --out ./as-it-is`,
 		Args: oneWorkload,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if verify != "" {
-				flags.set = append(flags.set, "benchpin.verify="+verify)
-			}
+			verify.set(&flags)
 			if err := pinned.set(cmd, &flags); err != nil {
 				return err
 			}
@@ -76,7 +75,7 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 			notify, end := a.notify()
 			defer end()
 			rec, err := pipeline.Run(cmd.Context(), pipeline.RunOptions{Workload: resolved, Data: data.data, Manifest: data.manifest,
-				Checkpoints: checkpoints, OverwriteCheckpoints: overwrite, Out: out, ID: id, Journal: journalFile(journal), Workers: data.workers, Redact: redact,
+				Checkpoints: checkpoints, OverwriteCheckpoints: overwrite, Out: out, ID: id, Journal: journalFile(journal), Workers: data.workers, Redact: redact, SampleSeed: verify.seed, ObserverEffect: effect,
 				Tool: tool, Notify: notify})
 			end()
 			if rec == nil {
@@ -95,7 +94,8 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 	pinned.add(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "run `folder`; results are never overwritten (default: runs/<id>)")
 	cmd.Flags().StringVar(&checkpoints, "checkpoints", "", "`folder` that checkpoints are written to (default: checkpoint.checkpoint_folder)")
-	cmd.Flags().StringVar(&verify, "verify", "", "when the data set is compared with its manifest: before, after or none (default: benchpin.verify of the workload)")
+	verify.add(cmd)
+	cmd.Flags().BoolVar(&effect, "observer-effect", false, "with --verify inline: run the timed part four times, in turns without hashing and with it, and record the difference in AU")
 	cmd.Flags().BoolVar(&overwrite, "overwrite-checkpoints", false, overwriteUsage)
 	cmd.Flags().StringVar(&journal, "journal", "", "`file` of the journal that every attempt is entered into, or none (default: journal.jsonl beside the run folder)")
 	cmd.Flags().BoolVar(&redact, "redact", false, "leave host names and serial numbers out of the record")

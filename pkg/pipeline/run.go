@@ -50,6 +50,9 @@ type RunOptions struct {
 	Workers int
 	// SampleSeed is what benchpin.verify: sample draws files by, a 64-bit number in decimal digits; "" draws one.
 	SampleSeed string
+	// ObserverEffect runs the timed part again, in turns without hashing and with it, and records what hashing makes of AU. It needs
+	// benchpin.verify: inline.
+	ObserverEffect bool
 	// Redact leaves host names and serial numbers out of the record.
 	Redact bool
 	// Tool identifies this program.
@@ -183,6 +186,10 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 		return nil, fmt.Errorf("%s: %w", o.Manifest, err)
 	}
 	if r.plan, err = newPlan(ctx, r.w, r.files.dataset()); err != nil {
+		r.close()
+		return nil, err
+	}
+	if err := r.checkEffect(); err != nil {
 		r.close()
 		return nil, err
 	}
@@ -502,7 +509,10 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 		defer confirm.Close()
 		options.Confirm = confirm
 	}
-	result, err := bench.Run(ctx, options)
+	result, effect, err := r.timed(ctx, options)
+	if err != nil && !only {
+		err = r.whoseFault(ctx, err)
+	}
 	if r.files.recipe == nil {
 		err = otherFormat(err, r.w)
 	}
@@ -516,6 +526,9 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 	}
 	if ierr := r.inlineResult(result); ierr != nil {
 		return nil, errors.Join(err, ierr)
+	}
+	if r.verified.Inline != nil {
+		r.verified.Inline.Effect = effect
 	}
 	rec := r.record(result, env)
 	for _, f := range times {

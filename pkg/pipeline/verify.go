@@ -65,7 +65,7 @@ func recompute(ctx context.Context, v *attest.Verification) error {
 		"files, steps, bytes and rates computed again from workload and manifest", limitPlan, faults(f)...))
 	if f == nil {
 		v.Add(attest.NewCheck(checkTranscript, record.Recomputable,
-			fmt.Sprintf("every rank's chain over %d samples computed again without the data: root %s", v.Record.Transcript.Entries,
+			fmt.Sprintf("every rank's chain over %d samples computed again %s: root %s", v.Record.Transcript.Entries, transcriptFrom(plan),
 				v.Record.Transcript.Root), limitTranscript, faults(transcriptAgain(ctx, v, plan, files))...))
 		verificationAgain(ctx, v, plan, files)
 		evidence, bad := checkpointsAgain(ctx, v.Record, plan)

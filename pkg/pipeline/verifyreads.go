@@ -48,6 +48,17 @@ func readsOf(v *attest.Verification, plan *bench.Plan) (*bench.Reads, *fault.Fau
 	return reads, nil
 }
 
+// transcriptFrom says from what the expected transcript of a plan is computed.
+func transcriptFrom(plan *bench.Plan) string {
+	switch {
+	case plan.HasReads():
+		return "without the data, with the digests of " + ReadsName
+	case plan.Inline() == loader.FormFile:
+		return "without the data, with the digests of the manifest"
+	}
+	return "without the data"
+}
+
 // verificationAgain adds the check of what the record says of how the data set was compared, where that was inline or by a sample.
 func verificationAgain(ctx context.Context, v *attest.Verification, plan *bench.Plan, files *pinnedFiles) {
 	d := &v.Record.Dataset.Verification

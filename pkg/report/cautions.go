@@ -45,6 +45,10 @@ func Cautions(r *record.Record) []string {
 	if caution := coldCaution(m.Epochs); caution != "" {
 		list = append(list, caution)
 	}
+	if s := r.Dataset.Verification.Sample; s != nil {
+		list = append(list, fmt.Sprintf("CAUTION: a sample of %d of %s was compared with the manifest: it hits one of %s damaged with 95 %%, and fewer may be "+
+			"damaged and nobody knows", r.Dataset.Verification.Files, plural(s.Of, "file"), plural(s.Found95, "file")))
+	}
 	over, compute := m.Other["oversleep_total"].Value, m.Other["compute_total"].Value
 	if over != nil && compute != nil && *over > mostOversleep**compute {
 		list = append(list, fmt.Sprintf("CAUTION: compute sleeps took %s longer than prescribed, %.1f %% of the compute time, and AU counts that as "+

@@ -324,6 +324,12 @@ func verified(v *record.Verification) string {
 		s += fmt.Sprintf("; in the page cache %s before and %s after it", decimalBytes(float64(*v.ResidentBefore)),
 			decimalBytes(float64(*v.ResidentAfter)))
 	}
+	if i := v.Inline; i != nil {
+		s += fmt.Sprintf("; hashing used %.2f cores, and accelerators waited %s for it", i.Cores, secondsText(i.WaitedSeconds))
+		if e := i.Effect; e != nil && e.Difference != nil {
+			s += fmt.Sprintf("; it changed AU by %+.2f points (95 %%: %+.2f to %+.2f)", *e.Difference, *e.Low, *e.High)
+		}
+	}
 	if v.IdentityRechecked > 0 {
 		s += "; file identity compared again " + times(v.IdentityRechecked) + " during the run"
 	}

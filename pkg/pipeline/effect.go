@@ -1,0 +1,133 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/benchpin/benchpin/pkg/bench"
+	"github.com/benchpin/benchpin/pkg/format"
+	"github.com/benchpin/benchpin/pkg/manifest"
+	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/benchpin/benchpin/pkg/workload"
+)
+
+// timed carries the plan out. With ObserverEffect it does so four times, without hashing, with it, with it and without it; the second is the
+// run of the record, and of the others only AU is kept.
+func (r *run) timed(ctx context.Context, o bench.Options) (*bench.Result, *record.ObserverEffect, error) {
+	if !r.ObserverEffect {
+		result, err := bench.Run(ctx, o)
+		return result, nil, err
+	}
+	w := *r.w
+	w.Benchpin.Verify = workload.VerifyNone
+	plan, err := newPlan(ctx, &w, r.files.dataset())
+	if err != nil {
+		return nil, nil, err
+	}
+	// Turns of the four timed parts: which of its kind it is, and whether it hashes.
+	var pairs []record.EffectEpoch
+	var result *bench.Result
+	var first *bench.Result // of a pair
+	for i, hashes := range []bool{false, true, true, false} {
+		part := o
+		if !hashes {
+			part.Plan = plan
+		}
+		if i != 1 {
+			clean, err := spareSteps(&part)
+			if err != nil {
+				return result, nil, err
+			}
+			defer clean()
+		}
+		r.stage("turn     %d of 4, %s", i+1, map[bool]string{true: "with hashing", false: "without hashing"}[hashes])
+		got, err := bench.Run(ctx, part)
+		if i == 1 {
+			result = got
+		}
+		if err != nil {
+			if got != nil && result == nil {
+				result = got // what there is
+			}
+			if i != 1 && result != nil {
+				result.Complete, result.Reason = false, err.Error()
+			}
+			return result, nil, fmt.Errorf("turn %d of 4 for the observer effect: %w", i+1, err)
+		}
+		if i%2 == 0 {
+			first = got
+			continue
+		}
+		with, without := got, first
+		if !hashes {
+			with, without = first, got
+		}
+		pairs = append(pairs, pairsOf(i/2+1, with, without)...)
+	}
+	effect := record.NewEffect(pairs)
+	return result, &effect, nil
+}
+
+// pairsOf are the epochs of which both runs have an AU.
+func pairsOf(turn int, with, without *bench.Result) []record.EffectEpoch {
+	var pairs []record.EffectEpoch
+	for i := range min(len(with.Metrics.Epochs), len(without.Metrics.Epochs)) {
+		a, b := with.Metrics.Epochs[i].AU.Value, without.Metrics.Epochs[i].AU.Value
+		if a != nil && b != nil {
+			pairs = append(pairs, record.EffectEpoch{Turn: turn, Epoch: i + 1, With: *a, Without: *b})
+		}
+	}
+	return pairs
+}
+
+// spareSteps gives a run files of its own for its step times, which clean removes.
+func spareSteps(o *bench.Options) (clean func(), err error) {
+	var files []*os.File
+	clean = func() {
+		for _, f := range files {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}
+	for _, to := range []*bench.StepsFile{&o.Steps, &o.EvalSteps} {
+		if *to == nil {
+			continue
+		}
+		f, err := os.CreateTemp("", "benchpin-steps-*.parquet")
+		if err != nil {
+			clean()
+			return nil, fmt.Errorf("step times of the observer effect: %w", err)
+		}
+		files = append(files, f)
+		*to = f
+	}
+	return clean, nil
+}
+
+// checkEffect refuses the observer effect of nothing.
+func (r *run) checkEffect() error {
+	if r.ObserverEffect && r.plan.Inline() == "" {
+		return &workload.Error{Path: "benchpin.verify", Msg: fmt.Sprintf("is %s: the observer effect is that of hashing in the run", r.w.Benchpin.Verify),
+			Hint: "give --verify inline, or leave --observer-effect out"}
+	}
+	return nil
+}
+
+// whoseFault looks, after a run ended because a file could not be read as what it should be, whether it is the file that the manifest has:
+// modes that did not hash before the run would else blame the format for what is a changed data set.
+func (r *run) whoseFault(ctx context.Context, err error) error {
+	var bad *format.DataError
+	if !errors.As(err, &bad) || hashesBefore(r.w.Benchpin.Verify) || r.w.Benchpin.Verify == workload.VerifyNone {
+		return err
+	}
+	said, known := r.verified, r.known
+	verr := r.verify(ctx)
+	r.verified, r.known = said, known
+	var mismatch *manifest.MismatchError
+	if errors.As(verr, &mismatch) {
+		return fmt.Errorf("%w; that is why a sample could not be read: %w", verr, err)
+	}
+	return err
+}
