@@ -18,7 +18,8 @@ import (
 func (a *app) dataCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "data", Short: "Generate, pin, verify and compare data sets", GroupID: groupParts, Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(a.dataGenerateCommand(), a.dataPinCommand(), a.dataVerifyCommand(), a.dataCertifyCommand(), a.dataDiffCommand(), a.dataLineageCommand())
+	cmd.AddCommand(a.dataGenerateCommand(), a.dataPinCommand(), a.dataVerifyCommand(), a.dataCertifyCommand(), a.dataDiffCommand(), a.dataLineageCommand(),
+		a.dataProveCommand(), a.dataCheckProofCommand())
 	return cmd
 }
 

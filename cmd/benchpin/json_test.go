@@ -11,6 +11,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
+	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/schemas"
 )
 
@@ -54,6 +55,11 @@ metric: {au: 0.01}
 		{"plan small.yaml --json", cli + "plan", exitDone},
 		{"data generate small.yaml --data d --json", cli + "data", exitDone},
 		{"data pin --data d --manifest pinned.json --json", cli + "data", exitDone},
+		{"data prove train/img_0_of_4.npz --data d", base + "proof-v1.schema.json", exitDone},
+		{"data prove train/img_0_of_4.npz --data d --range 100:900", base + "proof-v1.schema.json", exitDone},
+		{"data prove train/img_0_of_4.npz --data d --range 100:900 --out proof.json", "", exitDone},
+		{"data check-proof proof.json --root ROOT --json", cli + "proof", exitDone},
+		{"data check-proof proof.json --root ROOT --file d/train/img_0_of_4.npz --json", cli + "proof", exitDone},
 		{"data verify --data d --json", cli + "data", exitDone},
 		{"data diff d.manifest.json pinned.json --json", cli + "diff", exitDone},
 		{"data generate small.yaml --data e --seed 2 --json", cli + "data", exitDone},
@@ -83,6 +89,13 @@ metric: {au: 0.01}
 		t.Run(s.line, func(t *testing.T) {
 			if strings.Contains(s.line, "other.pub") {
 				runJSON(t, "key generate --out other", exitDone)
+			}
+			if strings.Contains(s.line, "ROOT") {
+				h, _, err := manifest.ReadHeader("d.manifest.json")
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.line = strings.Replace(s.line, "ROOT", h.Root.String(), 1)
 			}
 			out := runJSON(t, s.line, s.code)
 			if s.schema == "" {

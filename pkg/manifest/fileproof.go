@@ -24,6 +24,9 @@ const (
 	maxProofValues = 4 * 44
 )
 
+// ErrRange is wrapped by errors about ranges that a file does not have.
+var ErrRange = blake.ErrRange
+
 // FileProof shows that a file, or a range of its bytes, belongs to the data set with a root. It is self-contained: whoever knows the
 // root checks it, and then knows path, size and digest of the file, and for a range the BLAKE3 subtrees that its bytes must have. The
 // format is specified in docs/manifest.md.

@@ -28,6 +28,9 @@ func fileOf(dir, name string) (record.File, error) {
 	return record.File{Name: name, Size: record.Int(n), Blake3: manifest.FormatDigest([32]byte(h.Sum(nil))).String()}, nil
 }
 
+// WriteFile writes a file for a command: whole or not at all, in place of one that is there.
+func WriteFile(path string, b []byte) error { return writeFile(path, b) }
+
 // writeFile writes a new file that is there whole or not at all, and brings it to the device.
 func writeFile(path string, b []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
