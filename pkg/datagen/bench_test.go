@@ -7,11 +7,16 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
+
+	"github.com/benchpin/benchpin/pkg/store"
 )
 
 // big are data sets of some 64 MB in every container.
@@ -27,6 +32,8 @@ func big() map[string][]string {
 		"mmap_indexed_binary": {"format: mmap_indexed_binary", "num_files_train: 8", "record_length_bytes: 2048", "num_samples_per_file: 4096"},
 		"csv":                 {"format: csv", "num_files_train: 8", "record_length_bytes: 2097152"},
 		"csv/gzip":            {"format: csv", "num_files_train: 8", "record_length_bytes: 1048576", "compression: gzip"},
+		"csv/bz2":             {"format: csv", "num_files_train: 4", "record_length_bytes: 1048576", "compression: bz2"},
+		"csv/xz":              {"format: csv", "num_files_train: 4", "record_length_bytes: 1048576", "compression: xz"},
 		"jpeg":                {"format: jpeg", "num_files_train: 200", "record_length_bytes: 322957"},
 		"jpeg/encoded":        {"format: jpeg", "num_files_train: 200", "record_length_bytes: 322957", "jpeg: {sizing: encoded}"},
 		"png":                 {"format: png", "num_files_train: 200", "record_length_bytes: 322957"},
@@ -35,80 +42,114 @@ func big() map[string][]string {
 	}
 }
 
-// BenchmarkGenerate makes data sets in every container in a folder, and in memory that is thrown away ("nowhere"). The reference, measured
-// between the passes, writes as many random bytes, in pieces of 1 MiB, to as many files, one after the other. The metric "of-reference" is
-// the speed as a part of the reference's; "MB/cpu-s" is what a core does in a second, which a busy
-// machine changes less, and "reference-MB/cpu-s" the same of the reference.
+// BenchmarkGenerate makes data sets in every container, as many files at once as there are cores, in three places: "cache", a folder, which is the
+// page cache where that has room; "device", the same until all files were synced (fsync), as many at once; and "nowhere", memory that is
+// thrown away.
+//
+// The reference, measured between the passes, does only what cannot be left out: as many writers write as many random bytes, made
+// beforehand, to as many files of the same sizes on the same file system, in pieces of 1 MiB, under their final names, and sync them in the
+// same way. The metric "of-reference" is the speed as a part of the reference's, by the clock; "of-reference-cpu" is the same by the time that
+// cores worked, which a busy machine changes less; "MB/s" and "MB/cpu-s" are the speeds themselves.
 func BenchmarkGenerate(b *testing.B) {
-	random := make([]byte, pieceBytes)
-	for i := range random {
-		random[i] = byte(rand.Uint32())
-	}
 	all := big()
+	random := make([][]byte, runtime.GOMAXPROCS(0)) // of each writer
+	for i := range random {
+		random[i] = store.AlignedBuffer(pieceBytes)
+		for j := range random[i] {
+			random[i][j] = byte(rand.Uint32())
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		r := recipe(b, 1, all[name]...)
-		sizes := make([]int64, r.Entries())
-		var total int64
+		sizes, paths, total := make([]int64, r.Entries()), make([]string, r.Entries()), int64(0)
 		for i := range sizes {
 			n, err := r.Measure(i)
 			if err != nil {
 				b.Fatal(err)
 			}
-			sizes[i] = n
+			sizes[i], paths[i] = n, r.Entry(i).Path
 			total += n
 		}
-		reference := func(b *testing.B) time.Duration {
-			dir := filepath.Join(b.TempDir(), "reference")
-			if err := os.MkdirAll(dir, 0o755); err != nil {
-				b.Fatal(err)
-			}
-			defer os.RemoveAll(dir)
-			start := time.Now()
-			for i, n := range sizes {
-				if err := writeRandom(filepath.Join(dir, fmt.Sprint(i)), n, random); err != nil {
-					b.Fatal(err)
-				}
-			}
-			return time.Since(start)
-		}
-		run := func(kind string, pass func(b *testing.B, dir string)) {
-			b.Run(name+"/"+kind, func(b *testing.B) {
+		for _, place := range []string{"cache", "device", "nowhere"} {
+			b.Run(name+"/"+place, func(b *testing.B) {
 				b.SetBytes(total)
-				var ours, theirs, used, usedThere time.Duration
-				for b.Loop() {
+				var ours, theirs cost
+				for pass := 0; b.Loop(); pass++ {
 					b.StopTimer()
-					idle := cpuTime(b)
-					theirs += reference(b)
-					usedThere += cpuTime(b) - idle
-					dir := filepath.Join(b.TempDir(), "data")
-					_ = os.RemoveAll(dir)
+					dir := filepath.Join(b.TempDir(), fmt.Sprint(pass))
+					reference, data := filepath.Join(dir, "reference"), filepath.Join(dir, "data")
+					for _, path := range paths {
+						if err := os.MkdirAll(filepath.Dir(filepath.Join(reference, path)), 0o755); err != nil {
+							b.Fatal(err)
+						}
+					}
+					theirs.add(b, func() {
+						atOnce(b, paths, func(writer, i int) error {
+							return writeFile(filepath.Join(reference, paths[i]), sizes[i], random[writer])
+						})
+						if place == "device" {
+							atOnce(b, paths, func(_, i int) error { return syncFile(filepath.Join(reference, paths[i])) })
+						}
+					})
+					if err := os.RemoveAll(reference); err != nil {
+						b.Fatal(err)
+					}
+					var st Store = nullStore{io.Discard}
+					if place != "nowhere" {
+						st = folder(b, data)
+					}
 					b.StartTimer()
-					start, before := time.Now(), cpuTime(b)
-					pass(b, dir)
-					ours += time.Since(start)
-					used += cpuTime(b) - before
+					ours.add(b, func() {
+						generate(b, st, r, Options{})
+						if place == "device" {
+							atOnce(b, paths, func(_, i int) error { return syncFile(filepath.Join(data, paths[i])) })
+						}
+					})
+					b.StopTimer()
+					if err := os.RemoveAll(dir); err != nil {
+						b.Fatal(err)
+					}
+					b.StartTimer()
 				}
-				b.ReportMetric(theirs.Seconds()/ours.Seconds(), "of-reference")
-				b.ReportMetric(float64(total)*float64(b.N)/1e6/used.Seconds(), "MB/cpu-s")
-				b.ReportMetric(float64(total)*float64(b.N)/1e6/usedThere.Seconds(), "reference-MB/cpu-s")
+				b.ReportMetric(theirs.clock.Seconds()/ours.clock.Seconds(), "of-reference")
+				b.ReportMetric(theirs.cpu.Seconds()/ours.cpu.Seconds(), "of-reference-cpu")
+				b.ReportMetric(float64(total)*float64(b.N)/1e6/ours.cpu.Seconds(), "MB/cpu-s")
 			})
 		}
-		run("folder", func(b *testing.B, dir string) { generate(b, folder(b, dir), r, Options{}) })
-		run("nowhere", func(b *testing.B, dir string) { generate(b, nullStore{io.Discard}, r, Options{}) })
 	}
 }
 
-// cpuTime is what this process has taken of all cores so far.
-func cpuTime(b *testing.B) time.Duration {
-	var r unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
+// cost is what something took by the clock, and of all cores.
+type cost struct{ clock, cpu time.Duration }
+
+func (c *cost) add(b *testing.B, f func()) {
+	start, before := time.Now(), cpuTime(b)
+	f()
+	c.clock += time.Since(start)
+	c.cpu += cpuTime(b) - before
+}
+
+// atOnce calls f for each of the files, as many at once as there are cores.
+func atOnce(b *testing.B, files []string, f func(writer, i int) error) {
+	var next atomic.Int64
+	var group errgroup.Group
+	for writer := range runtime.GOMAXPROCS(0) {
+		group.Go(func() error {
+			for i := int(next.Add(1)) - 1; i < len(files); i = int(next.Add(1)) - 1 {
+				if err := f(writer, i); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
 		b.Fatal(err)
 	}
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// writeRandom writes a file of n bytes in pieces.
-func writeRandom(name string, n int64, piece []byte) error {
+// writeFile writes a file of n bytes in pieces.
+func writeFile(name string, n int64, piece []byte) error {
 	f, err := os.Create(name)
 	if err != nil {
 		return err
@@ -122,4 +163,22 @@ func writeRandom(name string, n int64, piece []byte) error {
 		err = cerr
 	}
 	return err
+}
+
+func syncFile(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+// cpuTime is what this process has taken of all cores so far.
+func cpuTime(b *testing.B) time.Duration {
+	var r unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }

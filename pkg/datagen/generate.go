@@ -242,6 +242,7 @@ type worker struct {
 	hash   blake.Hasher
 	buf    []byte
 	second []byte        // for comparing; made when needed
+	first  []byte        // the first group of a file that begins with what is known last; made when needed
 	small  *bufio.Writer // for companions, which are written in little pieces; made when needed
 }
 
@@ -302,7 +303,9 @@ func (w *worker) produce(ctx context.Context, f FileSpec, out io.Writer) (made, 
 		w.g.report(0, -sink.n)
 		return made{}, err
 	}
-	return made{digest: w.hash.Sum(), groups: w.hash.Groups(), size: sink.n}, nil
+	m := made{size: sink.n}
+	m.digest, m.groups = sink.sum()
+	return m, nil
 }
 
 func (w *worker) companion(out io.Writer, f FileSpec) error {
@@ -314,25 +317,6 @@ func (w *worker) companion(out io.Writer, f FileSpec) error {
 		return err
 	}
 	return w.small.Flush()
-}
-
-// sink hashes and counts what goes to out.
-type sink struct {
-	ctx context.Context
-	w   *worker
-	out io.Writer
-	n   int64
-}
-
-func (s *sink) Write(p []byte) (int, error) {
-	if s.ctx.Err() != nil {
-		return 0, context.Cause(s.ctx)
-	}
-	n, err := s.out.Write(p)
-	_, _ = s.w.hash.Write(p[:n])
-	s.n += int64(n)
-	s.w.g.report(0, int64(n))
-	return n, err
 }
 
 // compare makes a file's bytes and compares them with those in the store. The error matches ErrOccupied where they differ,
@@ -373,10 +357,22 @@ type comparer struct {
 	path string
 	off  int64
 	buf  []byte
+	skip int // bytes at the beginning that come last
+}
+
+// WriteFront compares the first bytes.
+func (c *comparer) WriteFront(p []byte) error {
+	off := c.off
+	c.off, c.skip = 0, 0
+	defer func() { c.off = off }()
+	_, err := c.Write(p)
+	return err
 }
 
 func (c *comparer) Write(p []byte) (int, error) {
-	for done := 0; done < len(p); {
+	done := min(c.skip, len(p))
+	c.off, c.skip = c.off+int64(done), c.skip-done
+	for done < len(p) {
 		q := p[done:min(len(p), done+len(c.buf))]
 		n, err := c.file.ReadAt(c.buf[:len(q)], c.off)
 		if n < len(q) {

@@ -39,6 +39,17 @@ type Format interface {
 	ReadSample(f io.ReaderAt, size int64, k int, buf []byte) (Sample, error)
 }
 
+// Fronted is a writer that can go back to the first bytes of a file. Write of a format whose files begin with a checksum of what follows
+// makes their content once where w is one, and twice where not.
+type Fronted interface {
+	io.Writer
+	// Later says, before the first Write, that the first n bytes of the file will be given by Front after the last Write; until then
+	// there are others in their place. It returns false where that cannot be, and nothing has changed then.
+	Later(n int) bool
+	// Front replaces the first len(p) bytes, as many as Later was told.
+	Front(p []byte) error
+}
+
 // MinBuffer is the smallest buffer, in bytes, that Write and ReadSample work with; 256 KiB to 1 MiB is a good one.
 const MinBuffer = 4 << 10
 

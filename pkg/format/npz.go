@@ -116,14 +116,29 @@ func (f npz) Write(w io.Writer, l Layout, c Content, buf []byte) error {
 	x, y := f.members(l)
 	x.crc = crc32.ChecksumIEEE(x.header)
 	front := int64(localSize + len(x.name) + 20 + len(x.header))
+	var last Fronted
 	if front+x.bytes <= int64(len(out.buf)) {
 		// The local header needs the checksum of what follows. A file that fits into the buffer gets it afterwards.
 		payload := out.buf[front : front+x.bytes]
 		c.Fill(payload, 0)
 		x.crc = crc32.Update(x.crc, crc32.IEEETable, payload)
 		out.n = copy(out.buf, append(appendLocal(nil, x), x.header...)) + len(payload)
+	} else if fw, ok := w.(Fronted); ok && fw.Later(int(front)) {
+		last = fw
+		if err := out.zeros(front); err != nil {
+			return err
+		}
+		for off := int64(0); off < x.bytes; {
+			piece, err := out.space(x.bytes - off)
+			if err != nil {
+				return err
+			}
+			c.Fill(piece, off)
+			x.crc = crc32.Update(x.crc, crc32.IEEETable, piece)
+			off += int64(len(piece))
+		}
 	} else {
-		// A longer one is made twice: making it again costs less than hashing it, and needs no way back in w.
+		// Where there is no way back, a longer one is made twice: making it again costs less than hashing it.
 		for off := int64(0); off < x.bytes; {
 			piece := out.buf[:min(int64(len(out.buf)), x.bytes-off)]
 			c.Fill(piece, off)
@@ -147,7 +162,10 @@ func (f npz) Write(w io.Writer, l Layout, c Content, buf []byte) error {
 	if err := out.write(appendDirectory(nil, x, y)); err != nil {
 		return err
 	}
-	return out.flush()
+	if err := out.flush(); err != nil || last == nil {
+		return err
+	}
+	return last.Front(append(appendLocal(nil, x), x.header...))
 }
 
 // crc32Zeros continues a checksum over n zero bytes.

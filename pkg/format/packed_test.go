@@ -2,9 +2,12 @@ package format
 
 import (
 	"bytes"
+	"compress/bzip2"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"maps"
@@ -184,4 +187,79 @@ func TestPackedTextIsBounded(t *testing.T) {
 	if !errors.As(err, &damage) || errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("%v", err)
 	}
+}
+
+// FuzzReadXZ reads chunks of LZMA2 in a sound container, which the checksums of a container would keep random bytes from; or the bytes as
+// they are.
+func FuzzReadXZ(f *testing.F) {
+	xz, err := New(Spec{Name: "csv", Compression: "xz"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	text := []byte(strings.Repeat("12,", 99) + "7\n" + strings.Repeat("3,", 99) + "45\n")
+	for _, data := range [][]byte{xzOf(f, text, xzlib.WriterConfig{NoCheckSum: true}), packedIn(f, newXzer(), text, 1000)} {
+		f.Add(data, byte(0), false)
+		f.Add(data[2*xzHeader:], byte(0), true)
+		f.Add(data[2*xzHeader:], byte(22), true)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, dictionary byte, wrap bool) {
+		if wrap {
+			flags := []byte{0, 0}                                                    // no checksum
+			block := []byte{xzHeader/4 - 1, 0, xzLZMA2, 1, dictionary % 24, 0, 0, 0} // up to 24 MiB
+			file := append([]byte("\xfd7zXZ\x00"), flags...)
+			file = binary.LittleEndian.AppendUint32(file, crc32.ChecksumIEEE(flags))
+			file = binary.LittleEndian.AppendUint32(append(file, block...), crc32.ChecksumIEEE(block))
+			data = append(file, data...)
+		}
+		fuzzTable(t, xz, data)
+	})
+}
+
+func FuzzReadBzip2(f *testing.F) {
+	bz2, err := New(Spec{Name: "csv", Compression: "bz2"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, text := range []string{strings.Repeat("12,", 99) + "7\n", "1\n", strings.Repeat("0,0,0,0,0,0\n", 500)} {
+		f.Add(packedIn(f, newBzipper(), []byte(text), 1000))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { fuzzTable(t, bz2, data) })
+}
+
+// fuzzTable reads data twice, with a small and a large buffer: no panic, and the same answer.
+func fuzzTable(t *testing.T, f Format, data []byte) {
+	small, err1 := f.ReadSample(bytes.NewReader(data), int64(len(data)), 0, make([]byte, MinBuffer))
+	large, err2 := f.ReadSample(bytes.NewReader(data), int64(len(data)), 0, make([]byte, 1<<16))
+	if small != large || (err1 == nil) != (err2 == nil) || err1 != nil && err1.Error() != err2.Error() {
+		t.Fatalf("buffer 4 KiB: %+v, %v\nbuffer 64 KiB: %+v, %v", small, err1, large, err2)
+	}
+	var damage *DataError
+	if err1 != nil && (!errors.As(err1, &damage) || damage.Offset > int64(len(data))) {
+		t.Fatalf("%v", err1)
+	}
+}
+
+// FuzzPack packs any bytes, and has them unpacked by the libraries.
+func FuzzPack(f *testing.F) {
+	for _, text := range []string{"", "1,2\n", strings.Repeat("7", 300), strings.Repeat("0,", 3000)} {
+		f.Add([]byte(text), uint16(7), uint8(1))
+	}
+	f.Fuzz(func(t *testing.T, text []byte, pieces uint16, again uint8) {
+		text = bytes.Repeat(text, 1+int(again)%16)
+		if len(text) == 0 || len(text) > 1<<16 {
+			return
+		}
+		z := packedIn(t, newBzipper(), text, int(pieces)+1)
+		if got, err := io.ReadAll(bzip2.NewReader(bytes.NewReader(z))); err != nil || !bytes.Equal(got, text) {
+			t.Fatalf("bzip2: %d bytes of %d, %v", len(got), len(text), err)
+		}
+		z = packedIn(t, newXzer(), text, int(pieces)+1)
+		r, err := xzlib.NewReader(bytes.NewReader(z))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, text) {
+			t.Fatalf("xz: %d bytes of %d, %v", len(got), len(text), err)
+		}
+	})
 }

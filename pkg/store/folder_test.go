@@ -341,3 +341,45 @@ func TestFolderListExcept(t *testing.T) {
 		t.Errorf("the link is there: %v", err)
 	}
 }
+
+// TestWriteFront replaces the first bytes of what was written, and nothing else.
+func TestWriteFront(t *testing.T) {
+	f := mustFolder(t, t.TempDir(), FolderOptions{})
+	create := func() *folderWriter {
+		w, err := f.Create("a", 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w.(*folderWriter)
+	}
+	w := create()
+	defer w.Abort()
+	if _, err := w.Write([]byte("01234")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.WriteFront([]byte("abcdef")); err == nil {
+		t.Error("more than was written")
+	}
+	if err := w.WriteFront([]byte("abc")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write([]byte("56789")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.WriteFront([]byte("x")); err == nil {
+		t.Error("after Commit")
+	}
+	if got, err := os.ReadFile(filepath.Join(f.Root(), "a")); err != nil || string(got) != "abc3456789" {
+		t.Errorf("%q, %v", got, err)
+	}
+	w = create()
+	if err := w.Abort(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.WriteFront(nil); err == nil {
+		t.Error("after Abort")
+	}
+}

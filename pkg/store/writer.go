@@ -105,6 +105,30 @@ func (w *folderWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// WriteFront replaces the first bytes of the file, all of which were written, before Commit.
+func (w *folderWriter) WriteFront(p []byte) error {
+	switch {
+	case w.ended:
+		return w.f.wrap("write", w.name, errEnded)
+	case w.failed != nil:
+		return w.failed
+	case int64(len(p)) > w.written:
+		return fmt.Errorf("write the first %d bytes of %s: only %d were written", len(p), w.name, w.written)
+	}
+	for n := 0; n < len(p); {
+		m, err := retry(func() (int, error) { return unix.Pwrite(w.fd, p[n:], int64(n)) })
+		if err == nil && m == 0 {
+			err = unix.EIO
+		}
+		if err != nil {
+			w.failed = w.f.wrap(fmt.Sprintf("write at byte %d of", n), w.name, err)
+			return w.failed
+		}
+		n += m
+	}
+	return nil
+}
+
 func (w *folderWriter) Commit() (err error) {
 	if w.ended {
 		return w.f.wrap("commit", w.name, errEnded)
