@@ -8,6 +8,7 @@ import (
 
 	"github.com/benchpin/benchpin/pkg/attest"
 	"github.com/benchpin/benchpin/pkg/attest/fault"
+	"github.com/benchpin/benchpin/pkg/audit"
 	"github.com/benchpin/benchpin/pkg/bench"
 	"github.com/benchpin/benchpin/pkg/journal"
 	"github.com/benchpin/benchpin/pkg/manifest"
@@ -68,11 +69,11 @@ func exitCode(err error) int {
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
 	case errors.As(err, &usage), errors.As(err, &wrong), errors.Is(err, attest.ErrNoKey), errors.Is(err, bench.ErrImpossible),
-		errors.Is(err, bench.ErrUnsupported), errors.Is(err, pipeline.ErrInsideData), errors.Is(err, pipeline.ErrNeedManifest), errors.Is(err, pipeline.ErrNothingToDo):
+		errors.Is(err, bench.ErrUnsupported), errors.Is(err, pipeline.ErrInsideData), errors.Is(err, pipeline.ErrNeedManifest), errors.Is(err, audit.ErrNeedBytes), errors.Is(err, pipeline.ErrNothingToDo):
 		return exitUsage
 	case errors.As(err, &mismatch), errors.As(err, &class), errors.As(err, &found), errors.Is(err, pipeline.ErrVerification),
 		errors.Is(err, manifest.ErrUnstable), errors.Is(err, manifest.ErrProof), errors.Is(err, manifest.ErrLineage), errors.Is(err, store.ErrIrregular),
-		errors.Is(err, record.ErrNotRecord), errors.Is(err, record.ErrNotCanonical), errors.Is(err, journal.ErrBroken), errors.Is(err, bench.ErrTranscript),
+		errors.Is(err, record.ErrNotRecord), errors.Is(err, record.ErrNotCanonical), errors.Is(err, journal.ErrBroken), errors.Is(err, audit.ErrAudit), errors.Is(err, audit.ErrDocument), errors.Is(err, bench.ErrTranscript),
 		errors.Is(err, bench.ErrCheckpoint):
 		return exitVerify
 	case errors.Is(err, pipeline.ErrThreshold):

@@ -40,6 +40,7 @@ var allowedImports = map[string][]string{
 		"pkg/attest/fault", "pkg/attest/internal/limits", "pkg/attest/internal/strictjson", "pkg/attest/oci", "pkg/certificate", "pkg/manifest", "pkg/record",
 	},
 
+	"pkg/audit":       {"pkg/manifest", "pkg/manifest/blake", "pkg/store"},
 	"pkg/environment": {"pkg/record"},
 	"pkg/report":      {"pkg/record", "pkg/workload"},
 	"pkg/datagen":     {"pkg/format", "pkg/manifest", "pkg/manifest/blake", "pkg/store", "pkg/stream", "pkg/workload"},
@@ -53,11 +54,11 @@ var allowedImports = map[string][]string{
 		"pkg/cluster", "pkg/format", "pkg/manifest", "pkg/record", "pkg/store", "pkg/stream", "pkg/workload",
 	},
 	"pkg/pipeline": {
-		"pkg/attest", "pkg/attest/fault", "pkg/attest/oci", "pkg/bench", "pkg/bench/stats", "pkg/certificate", "pkg/certify", "pkg/datagen", "pkg/environment", "pkg/format",
+		"pkg/attest", "pkg/attest/fault", "pkg/attest/oci", "pkg/audit", "pkg/bench", "pkg/bench/stats", "pkg/certificate", "pkg/certify", "pkg/datagen", "pkg/environment", "pkg/format",
 		"pkg/journal", "pkg/manifest", "pkg/record", "pkg/report", "pkg/store", "pkg/store/s3", "pkg/stream", "pkg/workload",
 	},
 	"cmd/benchpin": {
-		"pkg/attest", "pkg/attest/fault", "pkg/attest/oci", "pkg/bench", "pkg/certificate", "pkg/environment", "pkg/journal", "pkg/manifest", "pkg/pipeline", "pkg/record", "pkg/report",
+		"pkg/attest", "pkg/attest/fault", "pkg/attest/oci", "pkg/audit", "pkg/bench", "pkg/certificate", "pkg/environment", "pkg/journal", "pkg/manifest", "pkg/pipeline", "pkg/record", "pkg/report",
 		"pkg/store", "pkg/workload", "workloads",
 	},
 }
