@@ -29,6 +29,11 @@ type steppedSizes struct{ First, Step int64 }
 
 func (s steppedSizes) SampleBytes(file int) int64 { return s.First + int64(file)*s.Step }
 
+// ReadDigest makes up what is read of each sample, for version 3.
+func (s steppedSizes) ReadDigest(file, position int) ([32]byte, bool) {
+	return blake3.Sum256(fmt.Appendf(nil, "sample %d of file %d\n", position, file)), true
+}
+
 // transcriptVector is a file of testdata/transcript: a schedule and the transcript that it must always have.
 type transcriptVector struct {
 	Schedule Schedule

@@ -2,8 +2,12 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/benchpin/benchpin/pkg/bench"
 	"github.com/benchpin/benchpin/pkg/manifest"
@@ -54,4 +58,63 @@ func (r *run) hashFresh(ctx context.Context, src manifest.Source, files map[stri
 		return fmt.Errorf("hash what was new again: %w", err)
 	}
 	return changed
+}
+
+// unchanged compares the identity of every file that the run read with what it was before, when the clock has stopped: a file that was
+// changed while it was open, and not opened again, shows here.
+func (r *run) unchanged(ctx context.Context) error {
+	if r.known == nil {
+		return nil
+	}
+	type file struct {
+		path  string
+		known store.Info
+	}
+	files := make(chan file)
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		defer close(files)
+		parts := []pinnedPart{r.files.pinnedPart}
+		if r.w.Workflow.Evaluation {
+			parts = append(parts, r.files.valid)
+		}
+		for _, p := range parts {
+			for i := range p.Files() {
+				for c := range len(p.companions) + 1 {
+					path := p.Path(i)
+					if c > 0 {
+						path = p.companions[c-1].Path(path)
+					}
+					select {
+					case files <- file{path, r.known[p.entry(i, c)]}:
+					case <-gctx.Done():
+						return context.Cause(gctx)
+					}
+				}
+			}
+		}
+		return nil
+	})
+	const looking = 16 // at once: a network takes its time to tell
+	for range looking {
+		g.Go(func() error {
+			for f := range files {
+				info, err := r.data.Stat(f.path)
+				if errors.Is(err, fs.ErrNotExist) {
+					return &manifest.MismatchError{Kind: manifest.Missing, Path: f.path, Expected: &manifest.Side{Size: f.known.Size}}
+				}
+				if err != nil {
+					return err
+				}
+				if !info.Same(f.known) {
+					return &bench.IdentityError{Path: f.path, Expected: f.known, Found: info}
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return fmt.Errorf("look at the data set after the run: %w", err)
+	}
+	return nil
 }

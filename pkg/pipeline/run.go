@@ -519,8 +519,13 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 	if result == nil {
 		return nil, err
 	}
-	if err == nil && r.w.Benchpin.Verify == workload.VerifyAfter && !only {
-		if err = r.verify(ctx); err != nil {
+	if err == nil && !only {
+		if r.w.Benchpin.Verify == workload.VerifyAfter {
+			err = r.verify(ctx)
+		} else {
+			err = r.unchanged(ctx)
+		}
+		if err != nil {
 			result.Complete, result.Reason = false, err.Error()
 		}
 	}
