@@ -22,7 +22,7 @@ func (a *app) dataDiffCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff A B",
 		Short: "Compare two data sets: added, removed, changed and renamed files",
-		Long: `Compare two data sets, each given by its manifest or by its folder, whose files are hashed then. Exit code 0 when both have the same files with
+		Long: `Compare two data sets, each given by its manifest, or by its folder or its bucket (s3://BUCKET/PREFIX), whose files are hashed then. Exit code 0 when both have the same files with
 the same bytes, 5 when they differ.
 
 A file that only one has and the manifest of the other excludes is no difference. Files with the same bytes under another path are renamed; they
@@ -79,7 +79,7 @@ func tally(t manifest.Tally) string {
 	return fmt.Sprintf("%d files (%d bytes)", t.Files, t.Bytes)
 }
 
-// openBoth opens two data sets. A folder is pinned into a manifest that is gone when it is closed, with what the other one excludes.
+// openBoth opens two data sets. What is no manifest is pinned into a manifest that is gone when it is closed, with what the other one excludes.
 func (a *app) openBoth(ctx context.Context, args []string, workers int) (first, second *manifest.Manifest, err error) {
 	var both [2]*manifest.Manifest
 	defer func() {
@@ -91,7 +91,7 @@ func (a *app) openBoth(ctx context.Context, args []string, workers int) (first, 
 	}()
 	var exclude []string
 	for i, path := range args {
-		if isFolder(path) {
+		if isData(path) {
 			continue
 		}
 		if both[i], err = manifest.Open(path); err != nil {
@@ -110,13 +110,17 @@ func (a *app) openBoth(ctx context.Context, args []string, workers int) (first, 
 	return both[0], both[1], nil
 }
 
-func isFolder(path string) bool {
+// isData reports whether an argument is a data set itself, a folder or a bucket, and no manifest.
+func isData(path string) bool {
+	if pipeline.IsBucket(path) {
+		return true
+	}
 	st, err := os.Stat(path)
 	return err == nil && st.IsDir()
 }
 
-// pinForNow opens a manifest of a folder that has no name any more.
-func (a *app) pinForNow(ctx context.Context, folder string, exclude []string, workers int) (m *manifest.Manifest, err error) {
+// pinForNow opens a manifest of a data set that has no name any more.
+func (a *app) pinForNow(ctx context.Context, data string, exclude []string, workers int) (m *manifest.Manifest, err error) {
 	dir, err := os.MkdirTemp("", "benchpin-diff-")
 	if err != nil {
 		return nil, err
@@ -125,7 +129,7 @@ func (a *app) pinForNow(ctx context.Context, folder string, exclude []string, wo
 	notify, end := a.notify()
 	defer end()
 	path := filepath.Join(dir, "m.json")
-	if _, err := pipeline.Pin(ctx, pipeline.PinOptions{Data: folder, Manifest: path, Exclude: exclude, Workers: workers, Notify: notify}); err != nil {
+	if _, err := pipeline.Pin(ctx, pipeline.PinOptions{Data: data, Manifest: path, Exclude: exclude, Workers: workers, Notify: notify}); err != nil {
 		return nil, err
 	}
 	return manifest.Open(path)

@@ -1,12 +1,13 @@
 // Package manifest is the content address of a data set: path, size and BLAKE3 digest of every file, under one root. It
-// writes manifests, reads them strictly, pins what lies in a store, compares a store with a manifest, and compares two
-// manifests. The format is specified in docs/manifest.md.
+// writes manifests, reads them strictly, pins what lies in a store, compares a store with a manifest, compares two
+// manifests, proves that one file is in one, and follows what a data set was derived from. The format is specified in
+// docs/manifest.md.
 //
-// Entries stream: writing, reading, verifying and comparing need memory for one frame of entries, whatever the number
-// of files.
+// Entries stream: writing, reading, verifying, comparing and proving need memory for one frame of entries, whatever the
+// number of files.
 //
 // The package never takes a file's word for anything it can compute, never records a time, a host or an absolute path, and
-// never follows what a manifest says to anywhere but the store it was given.
+// never follows what a manifest says to anywhere but the store, the files and the folders it was given.
 package manifest
 
 import (
