@@ -33,7 +33,7 @@ func (a *app) auditChallengeCommand() *cobra.Command {
 beacon, or the hash of a block of a public chain. Every byte is as likely to be picked as any other. The same value, root and count pick the
 same chunks everywhere, so that anyone can draw them again.
 
-The challenge is a JSON document (schemas/audit-challenge-v1.schema.json), printed or written to --out.`,
+The challenge is a JSON document (schemas/audit-challenge-v1.schema.json), printed, or written to --out; then its digest is printed.`,
 		Example: "  benchpin audit challenge ./demo/archive --from 8f6a21c0e5 --count 300 --out ./challenge.json",
 		Args:    exactly("ARCHIVE|MANIFEST"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -60,6 +60,8 @@ The challenge is a JSON document (schemas/audit-challenge-v1.schema.json), print
 				a.printf("%s", b)
 			} else if err := writeNew(out, b); err != nil {
 				return err
+			} else {
+				a.printf("%s\n", c.Digest())
 			}
 			a.notef("%d of %d chunks, %d of %d bytes, of the data set %s", len(c.Chunks), c.Groups, c.ChunkBytes(), c.Bytes, c.Root)
 			return nil
@@ -128,7 +130,7 @@ Exit code 4, and no answer, when the data set does not hold what its manifest pi
 			if asJSON {
 				return a.printJSON(answerDocument{Root: c.Root, From: c.From, Form: used, Chunks: len(c.Chunks), Bytes: c.ChunkBytes(), Size: size})
 			}
-			a.notef("%s: %d chunks, %d bytes, as %s: %d bytes of answer", o.Out, len(c.Chunks), c.ChunkBytes(), used, size)
+			a.printf("%s: %d chunks, %d bytes, as %s: %d bytes of answer\n", o.Out, len(c.Chunks), c.ChunkBytes(), used, size)
 			return nil
 		},
 	}

@@ -14,7 +14,8 @@ import (
 // exampleOrder is the order in which the examples of all commands build on each other's files.
 var exampleOrder = []string{
 	"version", "workload list", "workload show", "workload check", "plan", "key generate", "data generate", "data pin", "data verify", "data certify",
-	"data diff", "data lineage", "data prove", "data check-proof", "run", "report", "transcript expected", "transcript check", "attest", "pipeline", "verify", "audit challenge", "audit answer", "audit check", "journal show", "journal check", "dlio", "dlio-query",
+	"data diff", "data lineage", "data prove", "data check-proof", "run", "report", "transcript expected", "transcript check", "attest", "pipeline", "verify",
+	"audit challenge", "audit answer", "audit check", "journal show", "journal check", "dlio", "dlio-query",
 }
 
 // TestExamplesRun runs the example of every command's help, line by line, in one folder, as a shell would.

@@ -164,6 +164,15 @@ func (c *Challenge) Encode() ([]byte, error) {
 	return b, err
 }
 
+// Digest is the BLAKE3 digest of the challenge's bytes, which answers hold; "" for one that cannot be written.
+func (c *Challenge) Digest() string {
+	b, err := c.Encode()
+	if err != nil {
+		return ""
+	}
+	return manifest.FormatDigest(digestOf(b)).String()
+}
+
 // ParseChallenge reads a challenge, and accepts nothing but the form that Encode writes. It does not say whether the chunks are those that
 // the value picks: Same does, with the manifest.
 func ParseChallenge(b []byte) (*Challenge, error) {
