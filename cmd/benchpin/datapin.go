@@ -14,6 +14,7 @@ func (a *app) dataPinCommand() *cobra.Command {
 		derivedFrom []string
 		by          string
 		layout      pinLayoutFlags
+		cache       string
 		asJSON      bool
 	)
 	cmd := &cobra.Command{
@@ -27,6 +28,10 @@ that is in it), /raw/*.csv (from the root), a/**/b. The patterns become part of 
 
 With --format the manifest also says how samples lie in the files, and runs read them so; otherwise a run decides by the workload and by
 the names of the files. Samples are counted by looking into every file where the format says it, unless --samples-per-file does.
+
+--digest-cache keeps digests of files in a file of yours ("auto": one for this folder, among the user's caches), and does not read files again whose
+size, times, inode and device are the same: for data sets that are pinned again and again. It is not used for evidence: verifying always
+hashes.
 
 --derived-from and --by record which pinned data sets this one was made from, and what made it. "benchpin data lineage" follows them.`,
 		Example: `  benchpin data pin --data ./qs --manifest ./pinned.json
@@ -50,7 +55,7 @@ the names of the files. Samples are counted by looking into every file where the
 			notify, end := a.notify()
 			defer end()
 			h, err := pipeline.Pin(cmd.Context(), pipeline.PinOptions{Data: data.data, Manifest: data.manifest, Workers: data.workers,
-				Exclude: exclude, Lineage: lineage, Layout: lies, Notify: notify})
+				Exclude: exclude, Lineage: lineage, Layout: lies, DigestCache: cache, Notify: notify})
 			if err != nil {
 				return err
 			}
@@ -62,6 +67,7 @@ the names of the files. Samples are counted by looking into every file where the
 	layout.add(cmd)
 	cmd.Flags().StringArrayVar(&exclude, "exclude", nil, "leave out files and folders of this `pattern`; may be repeated")
 	cmd.Flags().StringArrayVar(&derivedFrom, "derived-from", nil, "`file` of the manifest of a data set that this one was made from; may be repeated")
+	cmd.Flags().StringVar(&cache, "digest-cache", "", "take digests of files that did not change from this `file`, or from auto")
 	cmd.Flags().StringVar(&by, "by", "", "what made it from those: one line of `text`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd

@@ -3,6 +3,7 @@ package manifest
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -15,6 +16,8 @@ type BuildOptions struct {
 	Workers int
 	// Exclude is what is no part of the data set: what dst was told to exclude.
 	Exclude *Exclude
+	// Cache, if not nil, has the digests of files that are as they were: they are not read. Build adds what it finds; the caller commits.
+	Cache *DigestCache
 	// Progress, if not nil, is called with the files and bytes hashed so far, never from two goroutines at once.
 	Progress func(files, bytes int64)
 }
@@ -39,8 +42,10 @@ func adding(dst Adder) func(Entry, [][32]byte) error {
 
 // hashed is a file on its way to a manifest.
 type hashed struct {
-	entry  Entry
-	groups [][32]byte
+	FileHash
+	path   string
+	begun  time.Time
+	cached *cacheRecord // where its digest was known
 }
 
 // buildWindow is how many files may be hashed ahead of the oldest that is not done yet.
@@ -68,9 +73,19 @@ func Build(ctx context.Context, src Source, dst Adder, o BuildOptions) error {
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
+			if o.Cache != nil {
+				if r := o.Cache.lookup(i); r != nil {
+					m.add(1, i.Size)
+					result <- hashed{FileHash: FileHash{r.digest, r.info, r.groups}, path: i.Path, cached: r}
+					return nil
+				}
+			}
+			begun := time.Now()
 			select {
 			case jobs <- hashJob{i.Path, func(h FileHash, err error) error {
-				result <- hashed{Entry{Path: i.Path, Size: h.Info.Size, Digest: h.Digest}, h.Groups}
+				if err == nil {
+					result <- hashed{FileHash: h, path: i.Path, begun: begun}
+				}
 				return err
 			}}:
 				return nil
@@ -84,8 +99,13 @@ func Build(ctx context.Context, src Source, dst Adder, o BuildOptions) error {
 		for result := range order {
 			select {
 			case h := <-result:
-				if err := add(h.entry, h.groups); err != nil {
+				if err := add(Entry{Path: h.path, Size: h.Info.Size, Digest: h.Digest}, h.Groups); err != nil {
 					return err
+				}
+				if o.Cache != nil && h.cached != nil {
+					o.Cache.add(h.cached)
+				} else if o.Cache != nil {
+					o.Cache.keep(h.FileHash, h.path, h.begun)
 				}
 			case <-ctx.Done():
 				return context.Cause(ctx)

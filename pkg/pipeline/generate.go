@@ -90,8 +90,14 @@ type PinOptions struct {
 	Lineage *manifest.Lineage
 	// Layout says how samples lie in the files; nil: the manifest does not.
 	Layout *PinLayout
+	// DigestCache is the file of a cache of digests (manifest.DigestCache) for files that did not change since an earlier pinning; "":
+	// every file is hashed, CacheAuto: a file of this data set in the user's folder of caches.
+	DigestCache string
 	Notify
 }
+
+// CacheAuto is the DigestCache that is found by the data set's folder.
+const CacheAuto = "auto"
 
 // ErrPinned is wrapped by the error about a manifest that Pin would have to replace.
 var ErrPinned = errors.New("a manifest of other content stands there")
@@ -126,12 +132,22 @@ func Pin(ctx context.Context, o PinOptions) (manifest.Header, error) {
 		return manifest.Header{}, err
 	}
 	defer st.Close()
+	cache, err := o.openCache()
+	if err != nil {
+		return manifest.Header{}, err
+	}
+	if cache != nil {
+		defer cache.Abort()
+	}
 	build := func(dst manifest.Adder) error {
-		err := manifest.Build(ctx, st, layout.to(dst), manifest.BuildOptions{Workers: o.Workers, Exclude: exclude, Progress: func(files, bytes int64) {
+		err := manifest.Build(ctx, st, layout.to(dst), manifest.BuildOptions{Workers: o.Workers, Exclude: exclude, Cache: cache, Progress: func(files, bytes int64) {
 			o.progress("pin", files, -1, bytes, -1)
 		}})
 		if err == nil {
 			err = layout.find(ctx, st)
+		}
+		if err == nil && cache != nil {
+			err = o.keepCache(cache)
 		}
 		if err != nil {
 			return fmt.Errorf("pin %s: %w", o.Data, err)

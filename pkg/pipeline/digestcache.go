@@ -1,0 +1,48 @@
+package pipeline
+
+import (
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/zeebo/blake3"
+
+	"github.com/benchpin/benchpin/pkg/manifest"
+)
+
+// openCache opens the cache of digests that is asked for, nil where none is.
+func (o PinOptions) openCache() (*manifest.DigestCache, error) {
+	path := o.DigestCache
+	switch {
+	case path == "":
+		return nil, nil
+	case IsBucket(o.Data):
+		return nil, fmt.Errorf("pin %s: a cache of digests tells files by inode and change time, which objects of a bucket do not have; leave it out", o.Data)
+	case path == CacheAuto:
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			return nil, fmt.Errorf("cache of digests: %w; name a file instead of %s", err, CacheAuto)
+		}
+		data, err := filepath.Abs(o.Data)
+		if err != nil {
+			return nil, fmt.Errorf("cache of digests: %w", err)
+		}
+		name := blake3.Sum256([]byte(data))
+		path = filepath.Join(dir, "benchpin", "digests-"+hex.EncodeToString(name[:16])+".bin")
+	}
+	if err := apart(o.Data, place{path, "--digest-cache"}); err != nil {
+		return nil, err
+	}
+	return manifest.OpenDigestCache(path)
+}
+
+// keepCache saves the cache of a data set that was pinned, and says what it was good for.
+func (o PinOptions) keepCache(c *manifest.DigestCache) error {
+	if err := c.Notice(); err != nil {
+		o.stage("cache    %v; it is made anew", err)
+	}
+	hits, files := c.Used()
+	o.stage("cache    %d of %s as they were when they were hashed before", hits, counted(files, "file"))
+	return c.Commit()
+}
