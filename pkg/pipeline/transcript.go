@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/benchpin/benchpin/pkg/bench"
+	"github.com/benchpin/benchpin/pkg/bench/loader"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/workload"
@@ -13,6 +14,9 @@ import (
 
 // ErrNeedManifest is wrapped by the error about a transcript that does not follow from the workload alone.
 var ErrNeedManifest = errors.New("the manifest of the data set is needed")
+
+// ErrNeedReads is wrapped by the error about a transcript that holds digests of parts of files.
+var ErrNeedReads = errors.New("the digests of what was read are needed")
 
 // Account is what a run of a workload must read, known without any data.
 type Account struct {
@@ -24,6 +28,7 @@ type Account struct {
 
 	files bench.Dataset
 	m     *manifest.Manifest
+	reads *bench.Reads // of a run that keeps digests of what it read
 }
 
 // Close frees the manifest.
@@ -35,8 +40,19 @@ func (a *Account) Close() error {
 }
 
 // Transcript computes the transcript that a run must have.
+//
+// That of a run that hashes what it reads (benchpin.verify: inline) holds digests: of whole files, which the manifest has, or of what was read
+// of them, which stand beside the run's record. Without them the error wraps ErrNeedManifest or ErrNeedReads.
 func (a *Account) Transcript(ctx context.Context) (record.Transcript, error) {
-	return bench.ExpectedTranscript(ctx, a.Plan, a.files)
+	if _, ok := a.files.(bench.Digested); !ok && a.Plan.Inline() == loader.FormFile {
+		return record.Transcript{}, fmt.Errorf("%w: with benchpin.verify inline the transcript holds the digest of every file that is read; name it with --manifest, or "+
+			"check the archive", ErrNeedManifest)
+	}
+	if a.Plan.HasReads() && a.reads == nil {
+		return record.Transcript{}, fmt.Errorf("%w: with benchpin.verify inline the transcript holds the digest of what was read of each sample; it is known of a run "+
+			"or of an archive (benchpin transcript check)", ErrNeedReads)
+	}
+	return bench.ExpectedTranscriptOf(ctx, a.Plan, a.files, a.reads)
 }
 
 // Each yields every read of the run in order: see bench.EachRead.
@@ -149,6 +165,9 @@ func TranscriptCheck(ctx context.Context, r *Result, manifestPath string) (*Tran
 		return nil, err
 	}
 	defer a.Close()
+	if a.reads, err = r.reads(a.Plan); err != nil {
+		return nil, err
+	}
 	expected, err := a.Transcript(ctx)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"reflect"
 	"time"
 
@@ -46,6 +48,33 @@ func readsOf(v *attest.Verification, plan *bench.Plan) (*bench.Reads, *fault.Fau
 		return nil, fault.New(fault.RecordFile, "", err.Error()).In(ReadsName)
 	}
 	return reads, nil
+}
+
+// reads opens the digests of what the run of a result read; nil where a run of the plan has none. They must have the digest that the record says.
+func (r *Result) reads(plan *bench.Plan) (*bench.Reads, error) {
+	if !plan.HasReads() {
+		return nil, nil
+	}
+	var b []byte
+	var err error
+	if r.Archive {
+		blob := r.blob(ReadsName)
+		if blob == nil {
+			return nil, refused{fmt.Errorf("the archive holds no %s", ReadsName)}
+		}
+		b, err = blob.Bytes(blob.Size)
+	} else {
+		b, err = os.ReadFile(filepath.Join(r.folder, ReadsName))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("digests of what was read: %w", err)
+	}
+	for _, f := range r.Record.Files {
+		if f.Name == ReadsName && f.Blake3 == record.Digest(b) {
+			return bench.OpenReads(plan, bytes.NewReader(b), int64(len(b)))
+		}
+	}
+	return nil, refused{fmt.Errorf("%s is not the file that the record lists", ReadsName)}
 }
 
 // transcriptFrom says from what the expected transcript of a plan is computed.
