@@ -237,3 +237,12 @@ func (p *Plan) shift() int {
 	}
 	return 1 % p.Accelerators
 }
+
+// DLIOCheckpointBytes is the size of a checkpoint of a workload as DLIO counts it. form is record.Plan.CheckpointForm.
+func DLIOCheckpointBytes(w *workload.Workload, form string) (int64, error) {
+	model, err := stateOf(w, form)
+	if err != nil {
+		return 0, err
+	}
+	return model.DLIOBytes(), nil
+}
