@@ -10,6 +10,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/attest/fault"
 	"github.com/benchpin/benchpin/pkg/audit"
 	"github.com/benchpin/benchpin/pkg/bench"
+	"github.com/benchpin/benchpin/pkg/explain"
 	"github.com/benchpin/benchpin/pkg/journal"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/pipeline"
@@ -74,7 +75,7 @@ func exitCode(err error) int {
 	case errors.As(err, &mismatch), errors.As(err, &class), errors.As(err, &found), errors.Is(err, pipeline.ErrVerification),
 		errors.Is(err, manifest.ErrUnstable), errors.Is(err, manifest.ErrProof), errors.Is(err, manifest.ErrLineage), errors.Is(err, store.ErrIrregular),
 		errors.Is(err, record.ErrNotRecord), errors.Is(err, record.ErrNotCanonical), errors.Is(err, journal.ErrBroken), errors.Is(err, audit.ErrAudit), errors.Is(err, audit.ErrDocument), errors.Is(err, bench.ErrTranscript),
-		errors.Is(err, bench.ErrCheckpoint):
+		errors.Is(err, bench.ErrCheckpoint), errors.Is(err, explain.ErrOther):
 		return exitVerify
 	case errors.Is(err, pipeline.ErrThreshold):
 		return exitThreshold

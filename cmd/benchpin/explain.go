@@ -52,20 +52,13 @@ Exit code 4: the record has another figure than its step times give.`,
 				err = x.WriteText(a.stdout)
 			}
 			if err == nil && !x.Equal {
-				err = &explainedError{x.Figure}
+				err = &codedError{exitVerify, fmt.Errorf("%s is not what the step times give: the record, or the arithmetic, is wrong", x.Figure)}
 			}
 			return err
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the explanation, or the list, as JSON")
 	return cmd
-}
-
-// explainedError says that a record has another figure than its step times give.
-type explainedError struct{ figure string }
-
-func (e *explainedError) Error() string {
-	return fmt.Sprintf("%s is not what the step times give: the record, or the arithmetic, is wrong", e.figure)
 }
 
 // listFigures prints the names of all figures.
@@ -84,4 +77,3 @@ func (a *app) listFigures(o *explain.Opened, asJSON bool) error {
 	}
 	return nil
 }
-

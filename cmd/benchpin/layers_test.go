@@ -53,12 +53,13 @@ var allowedImports = map[string][]string{
 		"pkg/bench/checkpoint", "pkg/bench/loader", "pkg/bench/sampler", "pkg/bench/stats",
 		"pkg/cluster", "pkg/format", "pkg/manifest", "pkg/record", "pkg/store", "pkg/stream", "pkg/workload",
 	},
+	"pkg/explain": {"pkg/attest/oci", "pkg/bench", "pkg/bench/stats", "pkg/record", "pkg/store", "pkg/workload"},
 	"pkg/pipeline": {
 		"pkg/attest", "pkg/attest/fault", "pkg/attest/oci", "pkg/audit", "pkg/bench", "pkg/bench/stats", "pkg/certificate", "pkg/certify", "pkg/datagen", "pkg/environment", "pkg/format",
 		"pkg/journal", "pkg/manifest", "pkg/record", "pkg/report", "pkg/store", "pkg/store/s3", "pkg/stream", "pkg/workload",
 	},
 	"cmd/benchpin": {
-		"pkg/attest", "pkg/attest/fault", "pkg/attest/oci", "pkg/audit", "pkg/bench", "pkg/certificate", "pkg/environment", "pkg/journal", "pkg/manifest", "pkg/pipeline", "pkg/record", "pkg/report",
+		"pkg/attest", "pkg/attest/fault", "pkg/attest/oci", "pkg/audit", "pkg/bench", "pkg/certificate", "pkg/environment", "pkg/journal", "pkg/explain", "pkg/manifest", "pkg/pipeline", "pkg/record", "pkg/report",
 		"pkg/store", "pkg/workload", "workloads",
 	},
 }
