@@ -23,8 +23,9 @@ func TestGoldenOnARM64(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("cross-compile: %v\n%s", err, out)
 	}
-	out, err := exec.Command(qemu, bin, "-test.v", "-test.run", "^(TestGoldenDigests|TestGoldenTransformers|TestSizesAreDLIOs|TestPayloadOfEveryRank)$").CombinedOutput()
-	if err != nil || !bytes.Contains(out, []byte("PASS: TestGoldenDigests")) || !bytes.Contains(out, []byte("PASS: TestGoldenTransformers")) {
+	out, err := exec.Command(qemu, bin, "-test.v", "-test.run", "^(TestGoldenDigests|TestGoldenTransformers|TestSizesAreDLIOs|TestPayloadOfEveryRank|TestBundleGolden)$").CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("PASS: TestGoldenDigests")) || !bytes.Contains(out, []byte("PASS: TestGoldenTransformers")) ||
+		!bytes.Contains(out, []byte("PASS: TestBundleGolden")) {
 		t.Fatalf("on arm64: %v\n%s", err, out)
 	}
 }
