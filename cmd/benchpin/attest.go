@@ -10,7 +10,7 @@ import (
 )
 
 func (a *app) attestCommand() *cobra.Command {
-	var manifestPath, archive, keyFile string
+	var manifestPath, archive, keyFile, certificate string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "attest RUN",
@@ -37,7 +37,8 @@ the record, what it needs, and its attestations. Standard output is the archive'
 			if err != nil {
 				return err
 			}
-			info, err := pipeline.Attest(cmd.Context(), pipeline.AttestOptions{Run: args[0], Manifest: manifestPath, Archive: archive, Key: key})
+			info, err := pipeline.Attest(cmd.Context(), pipeline.AttestOptions{Run: args[0], Manifest: manifestPath, Certificate: certificate, Archive: archive,
+				Key: key})
 			if err != nil {
 				return err
 			}
@@ -50,6 +51,7 @@ the record, what it needs, and its attestations. Standard output is the archive'
 	}
 	cmd.Flags().StringVar(&manifestPath, "manifest", "", "`file` of the manifest's header (default: that beside the record, of a run without a data set, or whose data set was removed)")
 	cmd.Flags().StringVar(&archive, "archive", "", "`folder` of the archive; new or empty")
+	cmd.Flags().StringVar(&certificate, "certificate", "", "`file` of the data set's certificate, made by \"data certify\", to be attested too")
 	cmd.Flags().StringVar(&keyFile, "key", "", "private key `file`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd

@@ -9,6 +9,7 @@ import (
 
 	"github.com/benchpin/benchpin/pkg/attest"
 	"github.com/benchpin/benchpin/pkg/environment"
+	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/pipeline"
 	"github.com/benchpin/benchpin/pkg/report"
 	"github.com/benchpin/benchpin/pkg/workload"
@@ -18,6 +19,8 @@ func (a *app) pipelineCommand() *cobra.Command {
 	var (
 		flags     workloadFlags
 		data      string
+		exclude   []string
+		certify   bool
 		pinned    pinnedFlags
 		dir       string
 		keyFile   string
@@ -51,6 +54,12 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 			if err := pinned.set(cmd, &flags); err != nil {
 				return err
 			}
+			if len(exclude) > 0 && data == "" {
+				return usagef("--exclude: expected --data FOLDER beside it: a generated data set has no files that are none of its own")
+			}
+			if _, err := manifest.ParseExclude(exclude); err != nil {
+				return usagef("--exclude: %w", err)
+			}
 			resolved, err := a.load(cmd, &flags, args)
 			if err != nil {
 				return err
@@ -70,8 +79,9 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 			}
 			notify, end := a.notify()
 			defer end()
-			out, err := pipeline.Pipeline(cmd.Context(), pipeline.Options{Workload: resolved, Data: data, Dir: dir, Journal: journalFile(journal), Key: key, Workers: workers,
-				SampleSeed: verify.seed, Redact: redact, OverwriteCheckpoints: overwrite, Tool: tool, Notify: notify})
+			out, err := pipeline.Pipeline(cmd.Context(), pipeline.Options{Workload: resolved, Data: data, Exclude: exclude, Certify: certify, Dir: dir,
+				Journal: journalFile(journal), Key: key, Workers: workers, SampleSeed: verify.seed, Redact: redact, OverwriteCheckpoints: overwrite,
+				Tool: tool, Notify: notify})
 			end()
 			defer out.Close()
 			if out.Record != nil {
@@ -85,7 +95,9 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 	flags.add(cmd)
 	cold.add(cmd)
 	cmd.Flags().StringVar(&data, "data", "", "`folder` of a data set to take as it is, instead of generating one; nothing is written into it")
+	cmd.Flags().StringArrayVar(&exclude, "exclude", nil, "with --data: leave out files and folders of this `pattern`, as \"data pin\" does; may be repeated")
 	pinned.add(cmd)
+	cmd.Flags().BoolVar(&certify, "certify", false, "measure how much of the data set repeats and how far it compresses, and attest it with the result")
 	cmd.Flags().StringVar(&dir, "dir", "benchpin", "`folder` of everything that is made")
 	cmd.Flags().StringVar(&keyFile, "key", "", "private key `file` to sign with (default: one is made in DIR/keys)")
 	cmd.Flags().IntVar(&workers, "workers", 0, "files that are generated or hashed at once (0: as many as the cores keep busy)")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/benchpin/benchpin/pkg/attest/fault"
 	"github.com/benchpin/benchpin/pkg/attest/oci"
+	"github.com/benchpin/benchpin/pkg/certificate"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/record"
 )
@@ -34,6 +35,8 @@ type ArchiveInput struct {
 	Record []byte
 	// Manifest is the path of the manifest's header; its entries, and its group digests if there are some, are found beside it.
 	Manifest string
+	// Certificate are the bytes of the data set's certificate (pkg/certify), nil without one.
+	Certificate []byte
 	// Folder is the run folder: every file that the record lists is taken from it.
 	Folder string
 	// Also, if not nil, adds checks of the caller to those of the staged archive, as a caller of VerifyArchive may: when one of them
@@ -112,10 +115,20 @@ func fill(ctx context.Context, w *oci.Writer, rec *record.Record, in ArchiveInpu
 			return ArchiveInfo{}, bad.In(f.Name)
 		}
 	}
+	var measured *certified
+	if in.Certificate != nil {
+		var bad *fault.Fault
+		if measured, bad = parseCertificate(in.Certificate, parsed, info.Manifest.Blake3Digest().String()); bad != nil {
+			return ArchiveInfo{}, bad
+		}
+		if _, err := w.Add(ctx, oci.FromBytes(TitleCertificate, certificate.MediaType, in.Certificate)); err != nil {
+			return ArchiveInfo{}, err
+		}
+	}
 	if info.Archive, err = w.Seal(ctx); err != nil {
 		return ArchiveInfo{}, err
 	}
-	predicates, err := predicatesOf(rec, info.Record.Blake3Digest().String(), parsed)
+	predicates, err := predicatesOf(rec, info.Record.Blake3Digest().String(), parsed, measured)
 	if err != nil {
 		return ArchiveInfo{}, err
 	}

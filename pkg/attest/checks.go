@@ -7,6 +7,7 @@ import (
 
 	"github.com/benchpin/benchpin/pkg/attest/fault"
 	"github.com/benchpin/benchpin/pkg/attest/oci"
+	"github.com/benchpin/benchpin/pkg/certificate"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/record"
 )
@@ -70,6 +71,8 @@ type Verification struct {
 	Manifest *manifest.Manifest
 	// Groups are the group digests of the manifest, checked against its entries; nil where the archive has none.
 	Groups *manifest.Groups
+	// Certificate is the data set's certificate, nil where the archive has none, or it was refused.
+	Certificate *certificate.Certificate
 	// Keys are the hints of the keys whose signatures were accepted.
 	Keys []string
 

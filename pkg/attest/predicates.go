@@ -241,10 +241,13 @@ type typedPredicate struct {
 	value any
 }
 
-// predicatesOf returns what is to be attested about a record and the manifest of its data set. It is a pure function of the two, so
+// predicatesOf returns what is to be attested about a record, the manifest of its data set, and a certificate or nil. It is a pure function of these, so
 // that whoever verifies makes the same predicates and compares.
-func predicatesOf(r *record.Record, recordDigest string, h *manifest.Header) ([]typedPredicate, error) {
+func predicatesOf(r *record.Record, recordDigest string, h *manifest.Header, c *certified) ([]typedPredicate, error) {
 	all := []typedPredicate{{ResultType, resultOf(r, recordDigest)}, {TestResultType, testResultOf(r)}}
+	if c != nil {
+		all = append(all, c.predicate())
+	}
 	if h.Recipe == nil {
 		return all, nil
 	}

@@ -28,7 +28,7 @@ func VerifyArchive(ctx context.Context, dir string, keys []PublicKey, p Policy) 
 		return nil, fmt.Errorf("verify: %w", err)
 	}
 	v := &verifier{ctx: ctx, v: &Verification{layout: l, Archive: l.Manifest}, keys: keys, policy: p}
-	for _, step := range []func() error{v.layout, v.record, v.manifest, v.files, v.bundles, v.subjects, v.predicates, v.judge} {
+	for _, step := range []func() error{v.layout, v.record, v.manifest, v.files, v.certificate, v.bundles, v.subjects, v.predicates, v.judge} {
 		if err := step(); err != nil {
 			return nil, errors.Join(fmt.Errorf("verify archive %s: %w", dir, err), l.Close())
 		}
@@ -42,6 +42,9 @@ type verifier struct {
 	v      *Verification
 	keys   []PublicKey
 	policy Policy
+
+	certificateLayer *oci.Layer // nil where there is no certificate
+	certified        *certified // nil where there is none, or it was refused
 
 	header     *manifest.Header // of a manifest.json that was well-formed, whether or not its entries are
 	statements []foundStatement
@@ -249,7 +252,7 @@ func (v *verifier) files() error {
 	if v.hasGroups() {
 		always++
 	}
-	layers = layers[min(always, len(layers)):]
+	layers = v.splitCertificate(layers[min(always, len(layers)):])
 	for i, f := range v.v.Record.Files {
 		if i >= len(layers) || layers[i].Title != f.Name {
 			faults = append(faults, fault.New(fault.RecordFile, "", fmt.Sprintf("the record lists it; expected it as layer %d of the archive", i+always)).In(f.Name))

@@ -45,7 +45,7 @@ func (v *verifier) predicates() error {
 	if v.v.Record == nil || v.header == nil {
 		return fail(unchecked("predicates", "the record or the data set's manifest is not readable"))
 	}
-	expected, err := predicatesOf(v.v.Record, oci.DigestsOf(v.v.RecordBytes).Blake3Digest().String(), v.header)
+	expected, err := predicatesOf(v.v.Record, oci.DigestsOf(v.v.RecordBytes).Blake3Digest().String(), v.header, v.certified)
 	if err != nil {
 		return fail(fault.New(fault.Record, "tool.modules", err.Error()).In(TitleRecord))
 	}

@@ -69,10 +69,15 @@ func Measure(ctx context.Context, m *manifest.Manifest, src Opener, o Options) (
 	t.zeroSmall, t.zeroLarge = t.zeroes()
 	var chosen map[int64]bool
 	if o.SampleBytes > 0 && o.SampleBytes < h.Bytes {
-		c.Scope.Mode = certificate.Sample
+		var bytes int64
 		var err error
-		if chosen, err = choose(ctx, m, o.SampleBytes); err != nil {
+		if chosen, bytes, err = choose(ctx, m, o.SampleBytes); err != nil {
 			return nil, err
+		}
+		if bytes == h.Bytes { // the other files are empty
+			chosen = nil
+		} else {
+			c.Scope.Mode = certificate.Sample
 		}
 	}
 	if err := t.all(ctx, m, src, o.Workers, chosen); err != nil {
@@ -116,7 +121,7 @@ func library() string {
 }
 
 // choose draws files by numbers from the root until they have enough bytes, at least one.
-func choose(ctx context.Context, m *manifest.Manifest, enough int64) (map[int64]bool, error) {
+func choose(ctx context.Context, m *manifest.Manifest, enough int64) (chosen map[int64]bool, bytes int64, err error) {
 	root := m.Root()
 	draw := stream.New("benchpin/certify", 1, binary.BigEndian.Uint64(root[:]))
 	type file struct {
@@ -125,7 +130,7 @@ func choose(ctx context.Context, m *manifest.Manifest, enough int64) (map[int64]
 	}
 	// The files with the least draws are kept, as many as have enough bytes: no more of them than that are held.
 	var kept []file
-	var bytes, index int64
+	var index int64
 	drop := func() {
 		sort.Slice(kept, func(i, j int) bool {
 			return kept[i].key < kept[j].key || kept[i].key == kept[j].key && kept[i].index < kept[j].index
@@ -139,7 +144,7 @@ func choose(ctx context.Context, m *manifest.Manifest, enough int64) (map[int64]
 		}
 	}
 	next := 1 << 16
-	err := m.Entries(ctx, func(e manifest.Entry) error {
+	err = m.Entries(ctx, func(e manifest.Entry) error {
 		kept = append(kept, file{draw.Uint64(0, uint64(index)), index, e.Size})
 		index++
 		if len(kept) >= next {
@@ -149,14 +154,14 @@ func choose(ctx context.Context, m *manifest.Manifest, enough int64) (map[int64]
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("certify: %w", err)
+		return nil, 0, fmt.Errorf("certify: %w", err)
 	}
 	drop()
-	chosen := make(map[int64]bool, len(kept))
+	chosen = make(map[int64]bool, len(kept))
 	for _, f := range kept {
 		chosen[f.index] = true
 	}
-	return chosen, nil
+	return chosen, bytes, nil
 }
 
 // tally adds up what all workers find.

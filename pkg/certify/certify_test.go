@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -237,11 +238,18 @@ func TestSample(t *testing.T) {
 	if n := int64(c.Scope.Bytes); n < 100_000 || n > 104_096 || c.Scope.Mode != certificate.Sample || int64(c.Scope.Files) != n/4096 {
 		t.Errorf("read %+v", c.Scope)
 	}
+	// Asked for as many bytes as it has, it is the same sample.
+	if again := measured(t, m, st, Options{SampleBytes: int64(c.Scope.Bytes)}); !reflect.DeepEqual(again, c) {
+		t.Errorf("again it is %+v, not %+v", again, c)
+	}
+	if c := measured(t, m, st, Options{SampleBytes: 200*4096 - 1}); c.Scope.Mode != certificate.All {
+		t.Errorf("all but a byte: %+v", c.Scope)
+	}
 	if c := measured(t, m, st, Options{SampleBytes: 1 << 40}); c.Scope.Mode != certificate.All {
 		t.Errorf("more than there is: %+v", c.Scope)
 	}
-	chosen, err := choose(t.Context(), m, 100_000)
-	if err != nil || len(chosen) != int(c.Scope.Files) {
+	chosen, bytes, err := choose(t.Context(), m, 100_000)
+	if err != nil || len(chosen) != int(c.Scope.Files) || bytes != int64(c.Scope.Bytes) {
 		t.Errorf("%d files were drawn, %v", len(chosen), err)
 	}
 }

@@ -23,7 +23,7 @@ func (o *Options) archive(ctx context.Context, l Layout, out *Outcome) error {
 	if err := os.RemoveAll(staged); err != nil {
 		return fmt.Errorf("archive: %w", err)
 	}
-	info, err := o.staged(ctx, AttestOptions{Run: out.Run, Manifest: manifest, Archive: staged, Key: o.Key}, out)
+	info, err := o.staged(ctx, AttestOptions{Run: out.Run, Manifest: manifest, Certificate: o.certificate, Archive: staged, Key: o.Key}, out)
 	if err == nil {
 		err = o.place(staged, l.Archive())
 	}

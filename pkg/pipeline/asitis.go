@@ -25,7 +25,8 @@ func (o *Options) asItIs(ctx context.Context, l Layout, out *Outcome) (*Outcome,
 		return out, err
 	}
 	defer unlock()
-	h, err := Pin(ctx, PinOptions{Data: o.Data, Manifest: l.Manifest(), Workers: o.Workers, Layout: o.Layout, Notify: o.Notify})
+	h, err := Pin(ctx, PinOptions{Data: o.Data, Manifest: l.Manifest(), Workers: o.Workers, Exclude: o.Exclude, Layout: o.Layout,
+		Notify: o.Notify})
 	if errors.Is(err, ErrPinned) {
 		return out, fmt.Errorf("%w, or give --dir another folder", err)
 	} else if err != nil {
@@ -82,6 +83,14 @@ func (o *Options) prepare(l Layout, out *Outcome) (unlock func(), err error) {
 // runAndArchive runs on a data set that is there, and makes the archive of the result. missed is the error about thresholds, which does not
 // keep a result from its archive.
 func (o *Options) runAndArchive(ctx context.Context, l Layout, data string, out *Outcome) (missed, err error) {
+	if o.Certify && !bench.CheckpointOnly(o.Workload.Workload) {
+		c, err := Certify(ctx, CertifyOptions{Data: data, Manifest: l.Manifest(), Workers: o.Workers, Out: l.Certificate(), Notify: o.Notify})
+		if err != nil {
+			return nil, asVerification(err)
+		}
+		o.stage("found    %s", c.Sentence())
+		o.certificate = l.Certificate()
+	}
 	id := NewID(time.Now())
 	out.Run = l.Run(id)
 	rec, missed := Run(ctx, RunOptions{Workload: o.Workload, Data: data, Manifest: l.Manifest(), Checkpoints: l.Checkpoints(),

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/benchpin/benchpin/pkg/attest"
+	"github.com/benchpin/benchpin/pkg/certificate"
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/store"
 )
@@ -15,6 +16,8 @@ type AttestOptions struct {
 	// Run is the run folder, Manifest the path of the manifest's header, Archive the folder of the archive: new, or empty. A run without
 	// a data set, or whose data set was removed, has its manifest in the run folder (NoDataManifest), which is what "" stands for.
 	Run, Manifest, Archive string
+	// Certificate is the file of the data set's certificate (Certify), "" for none.
+	Certificate string
 	// Key signs.
 	Key *attest.PrivateKey
 }
@@ -35,5 +38,11 @@ func writeArchive(ctx context.Context, o AttestOptions, also func(context.Contex
 	if o.Manifest == "" {
 		o.Manifest = filepath.Join(o.Run, NoDataManifest)
 	}
-	return attest.WriteArchive(ctx, o.Archive, attest.ArchiveInput{Record: b, Manifest: o.Manifest, Folder: o.Run, Also: also}, o.Key)
+	in := attest.ArchiveInput{Record: b, Manifest: o.Manifest, Folder: o.Run, Also: also}
+	if o.Certificate != "" {
+		if in.Certificate, err = store.ReadRegular(o.Certificate, certificate.MaxBytes); err != nil {
+			return attest.ArchiveInfo{}, fmt.Errorf("certificate: %w; \"benchpin data certify --out\" makes one", err)
+		}
+	}
+	return attest.WriteArchive(ctx, o.Archive, in, o.Key)
 }

@@ -1,13 +1,19 @@
 package pipeline
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
+	"github.com/benchpin/benchpin/pkg/attest"
+	"github.com/benchpin/benchpin/pkg/attest/fault"
 	"github.com/benchpin/benchpin/pkg/certificate"
 	"github.com/benchpin/benchpin/pkg/certify"
+	"github.com/benchpin/benchpin/pkg/datagen"
 	"github.com/benchpin/benchpin/pkg/manifest"
+	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/store"
 )
 
@@ -61,4 +67,66 @@ func Certify(ctx context.Context, o CertifyOptions) (*certificate.Certificate, e
 		return nil, err
 	}
 	return c, writeFile(o.Out, b)
+}
+
+// certifyAgainBytes bounds the data set that verification generates again to measure it: some seconds of work.
+const certifyAgainBytes = 128 << 20
+
+// checkCertified is the check of the figures of a certificate.
+const checkCertified = "certified"
+
+// certificateAgain measures a small generated data set again, in memory, and compares the outcome with the certificate of the archive. Of
+// other data sets, whose figures are the word of whoever measured them, there is no such check.
+func certificateAgain(ctx context.Context, v *attest.Verification, files *pinnedFiles) {
+	c := v.Certificate
+	if c == nil || files.recipe == nil || int64(c.Dataset.Bytes) > certifyAgainBytes || files.recipe.Available() != nil {
+		return
+	}
+	evidence := "the data set generated again in memory, and measured again: the same shares and sizes"
+	var sample int64
+	if c.Scope.Mode == certificate.Sample {
+		sample = int64(c.Scope.Bytes)
+	}
+	again, err := certify.Measure(ctx, v.Manifest, newRemade(ctx, *files.recipe), certify.Options{SampleBytes: sample})
+	if err == nil && again.Library != c.Library {
+		// Another version may compress otherwise; everything else must be the same.
+		evidence += fmt.Sprintf(", but for what zstd makes of it: %s measured, this program has %s", c.Library, again.Library)
+		again.Library, again.Compression = c.Library, c.Compression
+	}
+	var bad []*fault.Fault
+	switch {
+	case err != nil:
+		bad = append(bad, fault.New(fault.Unchecked, "", err.Error()).In(attest.TitleCertificate))
+	case !reflect.DeepEqual(again, c):
+		bad = append(bad, fault.New(fault.Certificate, "", difference(again, c)).In(attest.TitleCertificate))
+	}
+	v.Add(attest.NewCheck(checkCertified, record.Recomputable, evidence, "that other data would be as fair", bad...))
+}
+
+// remade opens the files of a recipe by making them in memory.
+type remade struct {
+	ctx     context.Context
+	recipe  datagen.Recipe
+	numbers map[string]int
+}
+
+func newRemade(ctx context.Context, r datagen.Recipe) remade {
+	g := remade{ctx, r, make(map[string]int, r.Entries())}
+	for i, f := range r.Sorted() {
+		g.numbers[f.Path] = i
+	}
+	return g
+}
+
+// Open makes a file.
+func (g remade) Open(name string) (store.File, error) {
+	i, ok := g.numbers[name]
+	if !ok {
+		return nil, fmt.Errorf("open %s: the recipe does not make it", name)
+	}
+	var b bytes.Buffer
+	if err := g.recipe.Make(g.ctx, i, &b); err != nil {
+		return nil, err
+	}
+	return made{name: b.Bytes()}.Open(name)
 }

@@ -27,6 +27,9 @@ func (l Layout) Run(id string) string { return filepath.Join(l.Dir, "runs", id) 
 // Checkpoints is the folder that checkpoints are written to.
 func (l Layout) Checkpoints() string { return filepath.Join(l.Dir, "checkpoints") }
 
+// Certificate is that of the data set, where it was measured.
+func (l Layout) Certificate() string { return filepath.Join(l.Dir, "certificate.json") }
+
 // Archive is the archive of the last run.
 func (l Layout) Archive() string { return filepath.Join(l.Dir, "archive") }
 
@@ -45,8 +48,11 @@ type Options struct {
 	Journal string
 	// Data is a folder that is taken as it is: it is pinned, run on and left alone, and nothing is generated. "" generates a data set in Dir.
 	Data string
-	// Layout is PinOptions.Layout, for Data.
-	Layout *PinLayout
+	// Exclude is PinOptions.Exclude, and Layout PinOptions.Layout, for Data.
+	Exclude []string
+	Layout  *PinLayout
+	// Certify measures the data set before the run (Certify), and attests the certificate with the result.
+	Certify bool
 	// Key signs; nil makes a key pair in the folder, which proves only that nothing changed since.
 	Key *attest.PrivateKey
 	// Workers is how many files are generated or hashed at once; below 1: the packages' own choice.
@@ -58,6 +64,8 @@ type Options struct {
 	Redact               bool
 	Tool                 record.Tool
 	Notify
+
+	certificate string // the file of the certificate, "" without one
 }
 
 // Outcome is where the way led.

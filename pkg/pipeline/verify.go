@@ -88,6 +88,7 @@ func recompute(ctx context.Context, v *attest.Verification) error {
 			evidence, limit = fmt.Sprintf("the manifest has no recipe: nobody generated the %d files, and nothing can be made again", total), limitNoRecipe
 		}
 		v.Add(attest.NewCheck(checkRecipe, record.Recomputable, evidence, limit, fs...))
+		certificateAgain(ctx, v, files)
 	} else {
 		for _, name := range []string{checkTranscript, checkCheckpoints, checkFigures, checkRecipe} {
 			v.Add(attest.NewCheck(name, record.Recomputable, "computed again from the plan", "",

@@ -103,6 +103,8 @@ const (
 	Manifest Class = "manifest"
 	// RecordFile: a file beside the record is absent, or not the one that the record names.
 	RecordFile Class = "record-file"
+	// Certificate: the data set's certificate is damaged, or about another data set.
+	Certificate Class = "certificate"
 	// Policy: what the record says is true, and not enough.
 	Policy Class = "policy"
 	// Unchecked: a check could not be made, because what it needs was refused.
