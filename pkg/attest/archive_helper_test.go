@@ -104,7 +104,7 @@ func newRecord(h manifest.Header, header []byte) *record.Record {
 		Metrics: record.Metrics{AU: figure(97.5, "%", H), Threshold: figure(90, "%", C), Met: ptr(true),
 			SamplesPerSecond: figure(42.25, "samples/s", H), BytesPerSecond: figure(9007199254740993, "B/s", H),
 			Epochs: []record.EpochMetrics{{Epoch: 1, Steps: 1, Seconds: figure(0.7, "s", H), AU: figure(97, "%", H),
-				SamplesPerSecond: figure(40, "samples/s", H), BytesPerSecond: figure(6e9, "B/s", H),
+				SamplesPerSecond: figure(40, "samples/s", H), BytesPerSecond: figure(6e3, "B/s", H),
 				BytesAsked: figure(200, "B", H), BytesDevice: record.Figure{Unit: "B", Class: H, Absent: "no /proc/self/io"}}}},
 	}
 }
