@@ -70,7 +70,7 @@ func exitCode(err error) int {
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
 	case errors.As(err, &usage), errors.As(err, &wrong), errors.Is(err, attest.ErrNoKey), errors.Is(err, bench.ErrImpossible),
-		errors.Is(err, bench.ErrUnsupported), errors.Is(err, pipeline.ErrInsideData), errors.Is(err, pipeline.ErrNeedManifest), errors.Is(err, pipeline.ErrNeedReads), errors.Is(err, audit.ErrNeedBytes), errors.Is(err, pipeline.ErrNothingToDo):
+		errors.Is(err, bench.ErrUnsupported), errors.Is(err, pipeline.ErrInsideData), errors.Is(err, pipeline.ErrNeedManifest), errors.Is(err, audit.ErrNeedBytes), errors.Is(err, pipeline.ErrNeedReads), errors.Is(err, pipeline.ErrNotInline), errors.Is(err, pipeline.ErrNothingToDo):
 		return exitUsage
 	case errors.As(err, &mismatch), errors.As(err, &class), errors.As(err, &found), errors.Is(err, pipeline.ErrVerification),
 		errors.Is(err, manifest.ErrUnstable), errors.Is(err, manifest.ErrProof), errors.Is(err, manifest.ErrLineage), errors.Is(err, store.ErrIrregular),

@@ -76,6 +76,8 @@ metric: {au: 0.01}
 		{"report r --json", record, exitDone},
 		{"transcript expected small.yaml --json", cli + "transcript-expected", exitDone},
 		{"transcript check r --json", cli + "transcript-check", exitDone},
+		{"run small.yaml --data d --out hashed --verify inline --json", record, exitDone},
+		{"transcript check hashed --manifest d.manifest.json --recompute 2 --json", cli + "transcript-check", exitDone},
 		{"key generate --out k", "", exitDone},
 		{"attest r --manifest d.manifest.json --archive a --key k.key --json", cli + "attest", exitDone},
 		{"verify a --key k.pub --json", cli + "verdict", exitDone},

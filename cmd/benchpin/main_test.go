@@ -26,6 +26,7 @@ func TestScripts(t *testing.T) {
 			"interrupted": interrupted,
 			"put":         put,
 			"rank":        rank,
+			"reread":      reread,
 			"signalled":   signalled,
 		},
 	})

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/benchpin/benchpin/pkg/audit"
 	"github.com/benchpin/benchpin/pkg/bench"
 	"github.com/benchpin/benchpin/pkg/pipeline"
 	"github.com/benchpin/benchpin/pkg/record"
@@ -169,6 +171,8 @@ func (a *app) printReads(ctx context.Context, account *pipeline.Account, form st
 func (a *app) transcriptCheckCommand() *cobra.Command {
 	var (
 		manifestPath string
+		recompute    string
+		from         string
 		asJSON       bool
 	)
 	cmd := &cobra.Command{
@@ -178,16 +182,24 @@ func (a *app) transcriptCheckCommand() *cobra.Command {
 rank. An archive holds its manifest; for a run folder on a generated data set none is needed, for any other --manifest is. Signatures are not
 looked at: "benchpin verify" does that, and checks the transcript with everything else.
 
-Exit code 4 when anything differs; every rank that does is named.`,
+The transcript of a run that hashed what it read (--verify inline) holds a digest of every sample's bytes. --recompute N makes the files of N
+samples again from the recipe, reads them as the run did, and compares the digests; which samples follows from --from, a value that nobody
+knew before the run, or from chance. --recompute all does so with every sample.
+
+Exit code 4 when anything differs; every rank, and every sample, that does is named.`,
 		Example: "  benchpin transcript check ./results",
 		Args:    exactly("RUN|ARCHIVE"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			again, err := recomputeOf(recompute, from)
+			if err != nil {
+				return err
+			}
 			r, err := pipeline.OpenResult(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, r.Close()) }()
-			report, err := pipeline.TranscriptCheck(cmd.Context(), r, manifestPath)
+			report, err := pipeline.TranscriptCheck(cmd.Context(), r, manifestPath, again)
 			if err != nil {
 				return err
 			}
@@ -200,8 +212,31 @@ Exit code 4 when anything differs; every rank that does is named.`,
 		},
 	}
 	cmd.Flags().StringVar(&manifestPath, "manifest", "", "`file` of the manifest's header, for a run folder")
+	cmd.Flags().StringVar(&recompute, "recompute", "", "make the digests of `N` samples that were read again from the recipe, or of all")
+	cmd.Flags().StringVar(&from, "from", "", "with --recompute N: public `value` that draws the samples (default: chance)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
+}
+
+// recomputeOf is what --recompute and --from ask for.
+func recomputeOf(samples, from string) (*pipeline.Recompute, error) {
+	switch samples {
+	case "":
+		if from != "" {
+			return nil, usagef("--from draws the samples of --recompute N")
+		}
+		return nil, nil
+	case "all":
+		return &pipeline.Recompute{}, nil
+	}
+	n, err := strconv.ParseInt(samples, 10, 64)
+	if err != nil || n < 1 {
+		return nil, usagef("--recompute %s: expected a number of samples, or all", samples)
+	}
+	if from == "" {
+		from = rand.Text()
+	}
+	return &pipeline.Recompute{Samples: n, From: from}, nil
 }
 
 // mostNamed bounds the differing ranks that are named one by one.
@@ -211,19 +246,25 @@ func (a *app) judgeTranscript(t *pipeline.TranscriptReport, quiet bool) error {
 	if len(t.Differences) == 0 {
 		if !quiet {
 			a.printf("%s  as expected: %d ranks, %d entries\n", t.Expected, t.Ranks, t.Entries)
+			a.printRecomputed(t.Recomputed)
 		}
 		return nil
 	}
-	ranks := 0
+	ranks, rest := 0, 0
 	for i, d := range t.Differences {
 		if d.Rank != nil {
 			ranks++
+		} else if strings.HasPrefix(d.Field, "digest of sample ") {
+			rest++
 		}
 		if i < mostNamed {
 			a.notef("benchpin: %s", d)
 		}
 	}
 	text := fmt.Sprintf("the transcript of run %s is not what its workload and data set give: %d of %d ranks differ", t.Run, ranks, t.Ranks)
+	if t.Recomputed != nil {
+		text += fmt.Sprintf(", and %d of %d digests that were made again", rest, t.Recomputed.Samples)
+	}
 	if len(t.Differences) > mostNamed {
 		text += fmt.Sprintf(" (the first %d differences are named)", mostNamed)
 	}
@@ -231,4 +272,20 @@ func (a *app) judgeTranscript(t *pipeline.TranscriptReport, quiet bool) error {
 		text += "; the run is incomplete, and its transcript covers what was read until it ended"
 	}
 	return &codedError{exitVerify, errors.New(text)}
+}
+
+// printRecomputed says what was made again, and what that says of the rest.
+func (a *app) printRecomputed(r *pipeline.Recomputed) {
+	if r == nil {
+		return
+	}
+	a.printf("digests of %d of %d samples, in %d files, made again from the recipe: all equal\n", r.Samples, r.Of, r.Files)
+	if r.From != "" {
+		a.printf("drawn from %q\n", r.From)
+	}
+	for _, s := range r.Assurance {
+		if s.Method != audit.All {
+			a.printf("other digests for at least %.4g %% of the samples would have been found with %g %% (%s)\n", 100*s.Share, 100*s.Confidence, s.Method)
+		}
+	}
 }

@@ -32,17 +32,26 @@ const exactGroups = 1 << 22
 // section 4.2, in bytes in place of blocks where chunks differ in size: the draws before the last different chunk are independent, and
 // the chunks of the first n of them are among those that are checked.
 func (c *Challenge) Assure(confidence float64) Assurance {
-	a := Assurance{Confidence: confidence}
 	n := int64(len(c.Chunks))
-	switch {
-	case n == c.Groups:
-		a.Method = All
-	case c.Equal && n == int64(c.Count) && c.Groups <= exactGroups:
-		a.Method, a.Share = Hypergeometric, float64(least(c.Groups, n, 1-confidence))/float64(c.Groups)
-	default:
-		a.Method, a.Share = Binomial, -math.Expm1(math.Log1p(-confidence)/float64(c.Count))
+	if n == c.Groups || c.Equal && n == int64(c.Count) {
+		return AssureAlike(n, c.Groups, confidence)
 	}
-	return a
+	return binomial(int64(c.Count), confidence)
+}
+
+// AssureAlike says the same of n different ones that were drawn among so many, each as likely as any other.
+func AssureAlike(n, of int64, confidence float64) Assurance {
+	switch {
+	case n >= of:
+		return Assurance{Confidence: confidence, Method: All}
+	case of <= exactGroups:
+		return Assurance{Confidence: confidence, Method: Hypergeometric, Share: float64(least(of, n, 1-confidence)) / float64(of)}
+	}
+	return binomial(n, confidence)
+}
+
+func binomial(n int64, confidence float64) Assurance {
+	return Assurance{Confidence: confidence, Method: Binomial, Share: -math.Expm1(math.Log1p(-confidence) / float64(n))}
 }
 
 // least is the smallest number of damaged chunks of all that n different ones miss with a chance of at most miss:

@@ -392,7 +392,7 @@ func TestDrawsByB3sum(t *testing.T) {
 	}
 	// Of this many positions each is given by two words, and a quarter of all words is left out.
 	const n = 3 << 61
-	d := newDraws(root, "block 123", n)
+	d := NewDraws(challengeContext, root, "block 123", n)
 	taken := 0
 	for ; len(words) > 0; words = words[8:] {
 		w := binary.BigEndian.Uint64(words)
@@ -400,7 +400,7 @@ func TestDrawsByB3sum(t *testing.T) {
 			continue
 		}
 		taken++
-		if got := d.next(); got != int64(w%n) {
+		if got := d.Next(); got != int64(w%n) {
 			t.Fatalf("draw %d: expected %d, found %d", taken, w%n, got)
 		}
 	}

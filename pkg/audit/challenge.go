@@ -104,7 +104,7 @@ type place struct {
 
 // pick draws until there are enough different chunks. The manifest is read once for each round of draws, and rarely more than once.
 func (c *Challenge) pick(ctx context.Context, m *manifest.Manifest) error {
-	d := newDraws(m.Root(), c.From, c.Bytes)
+	d := NewDraws(challengeContext, m.Root(), c.From, c.Bytes)
 	picked := map[int64]place{}
 	for left := mostDraws * c.Count; left > 0 && len(picked) < c.Count; {
 		missing := c.Count - len(picked)
@@ -112,7 +112,7 @@ func (c *Challenge) pick(ctx context.Context, m *manifest.Manifest) error {
 		left -= round
 		positions := make([]int64, round)
 		for i := range positions {
-			positions[i] = d.next()
+			positions[i] = d.Next()
 		}
 		found, err := c.places(ctx, m, positions)
 		if err != nil {

@@ -27,8 +27,11 @@ type Account struct {
 	Root string
 
 	files bench.Dataset
-	m     *manifest.Manifest
-	reads *bench.Reads // of a run that keeps digests of what it read
+	// pinned are the files as the manifest m lists them; both are nil where no manifest was given.
+	pinned *pinnedFiles
+	m      *manifest.Manifest
+	// reads are the digests of what a run read, where they do not follow from the manifest.
+	reads *bench.Reads
 }
 
 // Close frees the manifest.
@@ -101,7 +104,7 @@ func accountOn(ctx context.Context, w *workload.Workload, m *manifest.Manifest) 
 	if err != nil {
 		return nil, err
 	}
-	return &Account{Plan: plan, Root: m.Header().Root.String(), files: files.dataset(), m: m}, nil
+	return &Account{Plan: plan, Root: m.Header().Root.String(), files: files.dataset(), pinned: files, m: m}, nil
 }
 
 // accountOf is the account on the data set that the workload would generate.
@@ -152,14 +155,16 @@ type TranscriptReport struct {
 	Ranks    int        `json:"ranks"`
 	// Manifest is true where the manifest was at hand, false where what is read followed from the workload of the record.
 	Manifest bool `json:"manifest"`
+	// Recomputed is what was made again from the recipe; nil where that was not asked for.
+	Recomputed *Recomputed `json:"recomputed,omitempty"`
 	// Differences are all chains, roots and counts that differ; empty when nothing does.
 	Differences []TranscriptDifference `json:"differences"`
 }
 
 // TranscriptCheck computes the transcript that the run of a result must have again, from the workload in its record and the manifest in
 // its archive, or at manifestPath, and compares it rank by rank. For a run folder on a generated data set no manifest is needed, unless
-// the data set has other files than the workload would make. Its error is about what could not be read or computed.
-func TranscriptCheck(ctx context.Context, r *Result, manifestPath string) (*TranscriptReport, error) {
+// the data set has other files than the workload would make. With again the digests of a sample of what was read are made from the recipe. Its error is about what could not be read or computed.
+func TranscriptCheck(ctx context.Context, r *Result, manifestPath string, again *Recompute) (*TranscriptReport, error) {
 	a, err := r.account(ctx, manifestPath)
 	if err != nil {
 		return nil, err
@@ -170,6 +175,9 @@ func TranscriptCheck(ctx context.Context, r *Result, manifestPath string) (*Tran
 	}
 	expected, err := a.Transcript(ctx)
 	if err != nil {
+		if r.Record.Status != record.StatusComplete && a.reads != nil {
+			err = refused{fmt.Errorf("the run is incomplete, so that it did not write down all digests: %w", err)}
+		}
 		return nil, err
 	}
 	rec := r.Record
@@ -184,6 +192,11 @@ func TranscriptCheck(ctx context.Context, r *Result, manifestPath string) (*Tran
 		found = transcriptPart(*e)
 	}
 	report.compare("evaluation", want, found)
+	if again != nil {
+		if err := report.recompute(ctx, a, *again); err != nil {
+			return nil, err
+		}
+	}
 	return report, nil
 }
 
