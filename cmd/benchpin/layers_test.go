@@ -55,7 +55,7 @@ var allowedImports = map[string][]string{
 	},
 	"pkg/explain": {"pkg/attest/oci", "pkg/bench", "pkg/bench/stats", "pkg/record", "pkg/store", "pkg/workload"},
 	"pkg/pipeline": {
-		"pkg/attest", "pkg/attest/fault", "pkg/attest/oci", "pkg/audit", "pkg/bench", "pkg/bench/stats", "pkg/certificate", "pkg/certify", "pkg/datagen", "pkg/environment", "pkg/format",
+		"pkg/attest", "pkg/attest/fault", "pkg/attest/oci", "pkg/audit", "pkg/bench", "pkg/bench/loader", "pkg/bench/stats", "pkg/certificate", "pkg/certify", "pkg/datagen", "pkg/environment", "pkg/format",
 		"pkg/journal", "pkg/manifest", "pkg/record", "pkg/report", "pkg/store", "pkg/store/s3", "pkg/stream", "pkg/workload",
 	},
 	"cmd/benchpin": {
