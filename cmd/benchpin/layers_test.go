@@ -46,7 +46,7 @@ var allowedImports = map[string][]string{
 	"pkg/datagen":     {"pkg/format", "pkg/manifest", "pkg/manifest/blake", "pkg/store", "pkg/stream", "pkg/workload"},
 
 	"pkg/bench/sampler":    {},
-	"pkg/bench/loader":     {"pkg/format", "pkg/store"},
+	"pkg/bench/loader":     {"pkg/format", "pkg/manifest/blake", "pkg/store"},
 	"pkg/bench/checkpoint": {"pkg/store", "pkg/stream"},
 	"pkg/bench/stats":      {"pkg/record"},
 	"pkg/bench": {

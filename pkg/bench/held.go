@@ -41,13 +41,28 @@ func (p *Plan) heldMemory(ds Dataset) (int64, error) {
 	return held + files*(digestBytes+4), nil
 }
 
+// blockBytes is the size of the blocks that hold what was read: of read buffers, or less where streams ask for smaller pieces.
+func (p *Plan) blockBytes() int {
+	if p.reading.streamed == nil {
+		return p.BufferBytes
+	}
+	const page = 4096
+	return min(p.BufferBytes, (p.reading.transfer+page-1)/page*page)
+}
+
 // heldBytes is what all accelerators hold at most of one part of the data set.
 func (p *Plan) heldBytes(ds Dataset, files, batch, steps, buffer int64) (int64, error) {
 	rd := &p.reading
 	var sample int64
 	cost := rd.cost(ds)
 	if rd.streamed != nil {
-		cost = func(i int) int64 { return ds.Size(i) / rd.samples }
+		// Pieces are asked for, and each is held in blocks of its own.
+		piece, block := int64(rd.transfer), int64(p.blockBytes())
+		up := func(n int64) int64 { return (n + block - 1) / block * block }
+		cost = func(i int) int64 {
+			size := ds.Size(i)
+			return (size/piece*up(piece) + up(size%piece) + rd.samples - 1) / rd.samples
+		}
 	}
 	for i := range files {
 		sample = max(sample, cost(int(i)))
@@ -55,11 +70,11 @@ func (p *Plan) heldBytes(ds Dataset, files, batch, steps, buffer int64) (int64, 
 	// A batch is held from its first read on, as long as the loader has it, and then until it is hashed.
 	batches := rd.slots(steps) + hashBacklog + 1
 	samples := batches * batch
-	each := int64(p.BufferBytes) * batches * rd.workers()
+	each := int64(p.blockBytes()) * batches * rd.workers()
 	if rd.streamed != nil {
 		// A stream's pieces hold several samples, and what is read first fills the shuffle buffer.
 		samples += max(1, buffer) + 2*rd.workers()
-		each = (int64(rd.transfer) + int64(p.BufferBytes)) * (2*rd.workers() + batches)
+		each = 2 * rd.workers() * (int64(rd.transfer) + int64(p.blockBytes()))
 	}
 	hi, lo := bits.Mul64(uint64(samples), uint64(sample+captureBytes+loader.AccountBytes))
 	if r := uint64(p.Accelerators); hi > 0 || lo > mostHeld || lo+uint64(each) > mostHeld/r {

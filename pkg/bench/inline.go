@@ -63,7 +63,7 @@ func (r *run) newInline() (*inline, error) {
 		v.reads = newReads(r.p)
 	}
 	var err error
-	if v.blocks, err = loader.NewBlocks(r.p.BufferBytes); err != nil {
+	if v.blocks, err = loader.NewBlocks(r.p.blockBytes()); err != nil {
 		return nil, err
 	}
 	v.pool = newHashPool(v.check)

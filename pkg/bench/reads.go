@@ -19,11 +19,23 @@ type Digested interface {
 	Digest(i, companion int) [32]byte
 }
 
+// ReadForm says of which bytes the digest of a sample is.
+type ReadForm = loader.Form
+
+// The forms.
+const (
+	ReadNone   = loader.FormNone
+	ReadFile   = loader.FormFile
+	ReadRanges = loader.FormRanges
+	ReadGroups = loader.FormGroups
+	ReadStream = loader.FormStream
+)
+
 // digestBytes is the size of a digest.
 const digestBytes = 32
 
 // Inline is what the plan's runs hash while they run (docs/transcript.md); "" where benchpin.verify is not inline.
-func (p *Plan) Inline() loader.Form {
+func (p *Plan) Inline() ReadForm {
 	if p.order == nil || p.workload.Benchpin.Verify != workload.VerifyInline {
 		return ""
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/benchpin/benchpin/pkg/bench"
-	"github.com/benchpin/benchpin/pkg/bench/loader"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/workload"
@@ -47,7 +46,7 @@ func (a *Account) Close() error {
 // That of a run that hashes what it reads (benchpin.verify: inline) holds digests: of whole files, which the manifest has, or of what was read
 // of them, which stand beside the run's record. Without them the error wraps ErrNeedManifest or ErrNeedReads.
 func (a *Account) Transcript(ctx context.Context) (record.Transcript, error) {
-	if _, ok := a.files.(bench.Digested); !ok && a.Plan.Inline() == loader.FormFile {
+	if _, ok := a.files.(bench.Digested); !ok && a.Plan.Inline() == bench.ReadFile {
 		return record.Transcript{}, fmt.Errorf("%w: with benchpin.verify inline the transcript holds the digest of every file that is read; name it with --manifest, or "+
 			"check the archive", ErrNeedManifest)
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/benchpin/benchpin/pkg/attest"
 	"github.com/benchpin/benchpin/pkg/attest/fault"
 	"github.com/benchpin/benchpin/pkg/bench"
-	"github.com/benchpin/benchpin/pkg/bench/loader"
 	"github.com/benchpin/benchpin/pkg/bench/stats"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/record"
@@ -82,7 +81,7 @@ func transcriptFrom(plan *bench.Plan) string {
 	switch {
 	case plan.HasReads():
 		return "without the data, with the digests of " + ReadsName
-	case plan.Inline() == loader.FormFile:
+	case plan.Inline() == bench.ReadFile:
 		return "without the data, with the digests of the manifest"
 	}
 	return "without the data"
@@ -163,7 +162,7 @@ func inlineAgain(ctx context.Context, v *attest.Verification, plan *bench.Plan, 
 	if d.Files != record.Int(n) || d.Bytes != record.Int(bytes) {
 		return evidence, differs(at+"files", fmt.Sprintf("the order reads %d files of %d bytes, found %d of %d", n, bytes, d.Files, d.Bytes))
 	}
-	if plan.Inline() == loader.FormFile {
+	if plan.Inline() == bench.ReadFile {
 		asked := plan.BytesTotal
 		if e := plan.Evaluation; e != nil {
 			asked += e.BytesTotal
@@ -197,7 +196,7 @@ func inlineAgain(ctx context.Context, v *attest.Verification, plan *bench.Plan, 
 // visited counts the files that are read, companions included, and their bytes.
 func (d *pinnedFiles) visited(ctx context.Context, m *manifest.Manifest, plan *bench.Plan, visits *bench.Visits) (files, bytes int64, err error) {
 	form := plan.Inline()
-	if form == loader.FormNone {
+	if form == bench.ReadNone {
 		return 0, 0, nil
 	}
 	read := make([]bool, len(d.byEntry))
@@ -207,7 +206,7 @@ func (d *pinnedFiles) visited(ctx context.Context, m *manifest.Manifest, plan *b
 				continue
 			}
 			read[p.entry(i, 0)] = true
-			if form == loader.FormStream {
+			if form == bench.ReadStream {
 				continue
 			}
 			for c := range p.companions {

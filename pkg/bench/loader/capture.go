@@ -7,8 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/zeebo/blake3"
-
+	"github.com/benchpin/benchpin/pkg/manifest/blake"
 	"github.com/benchpin/benchpin/pkg/store"
 )
 
@@ -186,7 +185,7 @@ func pair(a, b [32]byte) [32]byte {
 	var both [64]byte
 	copy(both[:32], a[:])
 	copy(both[32:], b[:])
-	return blake3.Sum256(both[:])
+	return blake.Sum(both[:])
 }
 
 // Read says what a sample was read as. The zero value is that of a sample of which nothing was read.
@@ -206,10 +205,10 @@ func (r Read) Digest() [32]byte {
 }
 
 // Hasher hashes captures, for one goroutine.
-type Hasher struct{ h *blake3.Hasher }
+type Hasher struct{ h *blake.Hasher }
 
 // NewHasher makes a Hasher.
-func NewHasher() *Hasher { return &Hasher{blake3.New()} }
+func NewHasher() *Hasher { return &Hasher{new(blake.Hasher)} }
 
 // Hash fills in the Sum of a capture and, with the last one of its hold, gives the memory back. The error says that a reader which is to
 // read whole files left something out or read it twice.
@@ -244,7 +243,7 @@ func (x *Hasher) sum(c *Capture) error {
 			at += s.bytes
 		}
 	}
-	x.h.Sum(c.Sum[:0])
+	c.Sum = x.h.Sum()
 	return nil
 }
 
