@@ -196,6 +196,7 @@ func kindOf(name string) (kind, bool) {
 		{".jpg .jpeg .jpe .jfif", kind{"jpeg", ""}}, {".png", kind{"png", ""}}, {".parquet .pq", kind{"parquet", ""}},
 		{".tfrecord .tfrecords .tfrec", kind{"tfrecord", ""}}, {".csv", kind{"csv", ""}}, {".csv.gz", kind{"csv", "gzip"}}, {".csv.zip", kind{"csv", "zip"}},
 		{".csv.bz2", kind{"csv", "bz2"}}, {".csv.xz", kind{"csv", "xz"}},
+		{".csv.bz2", kind{"csv", "bz2"}}, {".csv.xz", kind{"csv", "xz"}},
 		{".off.idx .sz.idx .indexed_binary", kind{"indexed_binary", ""}}, {".mmap_indexed_binary", kind{"mmap_indexed_binary", ""}},
 		{".idx", kind{"tfrecord", ""}},
 	} {

@@ -80,6 +80,8 @@ func TestDataOfOthersGoTheWholeWay(t *testing.T) {
 		{data: "csv", want: "8 x 1 csv"},
 		{data: "csv", set: []string{"dataset.num_samples_per_file=20"}, want: "8 x 20 csv"},
 		{data: "csv-gz", want: "8 x 1 csv"},
+		{data: "csv-bz2", want: "8 x 1 csv"},
+		{data: "csv-xz", set: []string{"dataset.num_samples_per_file=21"}, want: "8 x 21 csv"},
 		{data: "tfrecord", layout: &PinLayout{Format: "tfrecord"}, set: []string{"framework=tensorflow", "reader.data_loader=tensorflow"}, want: "6 x 4 tfrecord"},
 		{data: "tfrecord", layout: &PinLayout{Format: "tfrecord"}, set: []string{"reader.data_loader=native_dali"}, want: "6 x 4 tfrecord"},
 		{data: "indexed", layout: &PinLayout{Format: "indexed_binary"}, want: "6 x 7 indexed_binary"},
@@ -87,6 +89,8 @@ func TestDataOfOthersGoTheWholeWay(t *testing.T) {
 		{data: "anything", set: []string{"dataset.format=raw", "reader.odirect=true"}, want: "9 x 1 raw"},
 		{data: "anything", set: []string{"dataset.format=raw", "benchpin.verify=none", "reader.read_type=memory"}, want: "9 x 1 raw"},
 		{data: "anything", set: []string{"dataset.format=raw", "++workload.dataset.num_files_train=5"}, want: "5 x 1 raw"},
+		{data: "anything", set: []string{"dataset.format=raw", "benchpin.verify=inline"}, want: "9 x 1 raw"},
+		{data: "hdf5", layout: &PinLayout{Format: "hdf5"}, set: []string{"benchpin.verify=inline"}, want: "9 x 6 hdf5"},
 		{data: "mixed", set: []string{"dataset.format=raw"}, want: "10 x 1 raw"},
 	} {
 		t.Run(c.data+" "+c.want, func(t *testing.T) {

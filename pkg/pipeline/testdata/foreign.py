@@ -1,7 +1,9 @@
 """Makes data sets as other programs leave them, one folder each below the folder given: numpy, h5py, Pillow and Python's own modules."""
+import bz2
 import csv
 import gzip
 import io
+import lzma
 import os
 import struct
 import sys
@@ -65,6 +67,10 @@ for i in range(8):
     with open(os.path.join(folder("csv"), f"t{i}.csv"), "w") as f:
         f.write(text.getvalue())
     with gzip.open(os.path.join(folder("csv-gz"), f"t{i}.csv.gz"), "wt") as f:
+        f.write(text.getvalue())
+    with bz2.open(os.path.join(folder("csv-bz2"), f"t{i}.csv.bz2"), "wt") as f:
+        f.write(text.getvalue())
+    with lzma.open(os.path.join(folder("csv-xz"), f"t{i}.csv.xz"), "wt") as f:
         f.write(text.getvalue())
 
 
