@@ -15,12 +15,14 @@ import (
 var exampleOrder = []string{
 	"version", "workload list", "workload show", "workload check", "plan", "key generate", "data generate", "data pin", "data verify", "data certify",
 	"data diff", "data lineage", "data prove", "data check-proof", "run", "report", "transcript expected", "transcript check", "attest", "pipeline", "verify",
+	"push", "pull",
 	"audit challenge", "audit answer", "audit check", "journal show", "journal check", "dlio", "dlio-query",
 }
 
 // TestExamplesRun runs the example of every command's help, line by line, in one folder, as a shell would.
 func TestExamplesRun(t *testing.T) {
 	t.Chdir(t.TempDir())
+	host := newRegistry(t.Cleanup)
 	root := newApp().rootCommand()
 	examples := map[string]string{}
 	collectExamples(t, root, examples)
@@ -30,6 +32,8 @@ func TestExamplesRun(t *testing.T) {
 			t.Errorf("there is no command %q with an example", name)
 		}
 		delete(examples, name)
+		// The registry of the examples is one that this test starts.
+		example = strings.ReplaceAll(example, "localhost:5000", host)
 		for _, line := range strings.Split(example, "\n") {
 			runExample(t, strings.TrimSpace(line))
 		}

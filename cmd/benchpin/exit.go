@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/benchpin/benchpin/pkg/attest"
 	"github.com/benchpin/benchpin/pkg/attest/fault"
+	"github.com/benchpin/benchpin/pkg/attest/oci/registry"
 	"github.com/benchpin/benchpin/pkg/audit"
 	"github.com/benchpin/benchpin/pkg/bench"
 	"github.com/benchpin/benchpin/pkg/explain"
@@ -52,6 +54,11 @@ func (e *codedError) Unwrap() error { return e.err }
 // errQuiet is the error of a process whose sibling tells what is wrong.
 var errQuiet = usagef("see the first process")
 
+// isAny reports whether an error is one of several.
+func isAny(err error, targets ...error) bool {
+	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
+}
+
 // exitCode derives the exit code from what an error is, not from where it came.
 func exitCode(err error) int {
 	var (
@@ -69,13 +76,36 @@ func exitCode(err error) int {
 		return coded.code
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case errors.As(err, &usage), errors.As(err, &wrong), errors.Is(err, attest.ErrNoKey), errors.Is(err, bench.ErrImpossible),
-		errors.Is(err, bench.ErrUnsupported), errors.Is(err, pipeline.ErrInsideData), errors.Is(err, pipeline.ErrNeedManifest), errors.Is(err, audit.ErrNeedBytes), errors.Is(err, pipeline.ErrNeedReads), errors.Is(err, pipeline.ErrNotInline), errors.Is(err, pipeline.ErrNothingToDo):
+	case errors.As(err, &usage), errors.As(err, &wrong), isAny(err,
+		attest.ErrNoKey,
+		audit.ErrNeedBytes,
+		bench.ErrImpossible,
+		bench.ErrUnsupported,
+		pipeline.ErrInsideData,
+		pipeline.ErrNeedManifest,
+		pipeline.ErrNeedReads,
+		pipeline.ErrNotInline,
+		pipeline.ErrNothingToDo,
+		registry.ErrPlainHTTP,
+		registry.ErrReference,
+	):
 		return exitUsage
-	case errors.As(err, &mismatch), errors.As(err, &class), errors.As(err, &found), errors.Is(err, pipeline.ErrVerification),
-		errors.Is(err, manifest.ErrUnstable), errors.Is(err, manifest.ErrProof), errors.Is(err, manifest.ErrLineage), errors.Is(err, store.ErrIrregular),
-		errors.Is(err, record.ErrNotRecord), errors.Is(err, record.ErrNotCanonical), errors.Is(err, journal.ErrBroken), errors.Is(err, audit.ErrAudit), errors.Is(err, audit.ErrDocument), errors.Is(err, bench.ErrTranscript),
-		errors.Is(err, bench.ErrCheckpoint), errors.Is(err, explain.ErrOther):
+	case errors.As(err, &mismatch), errors.As(err, &class), errors.As(err, &found), isAny(err,
+		audit.ErrAudit,
+		audit.ErrDocument,
+		bench.ErrCheckpoint,
+		bench.ErrTranscript,
+		explain.ErrOther,
+		journal.ErrBroken,
+		manifest.ErrLineage,
+		manifest.ErrProof,
+		manifest.ErrUnstable,
+		pipeline.ErrVerification,
+		record.ErrNotCanonical,
+		record.ErrNotRecord,
+		registry.ErrDamaged,
+		store.ErrIrregular,
+	):
 		return exitVerify
 	case errors.Is(err, pipeline.ErrThreshold):
 		return exitThreshold

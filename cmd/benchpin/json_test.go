@@ -44,6 +44,7 @@ metric: {au: 0.01}
 			t.Fatal(err)
 		}
 	}
+	host := newRegistry(t.Cleanup)
 	const cli, record = base + "cli-v1.schema.json#/$defs/", base + "record-v1.schema.json"
 	steps := []struct {
 		line, schema string
@@ -82,6 +83,9 @@ metric: {au: 0.01}
 		{"attest r --manifest d.manifest.json --archive a --key k.key --json", cli + "attest", exitDone},
 		{"verify a --key k.pub --json", cli + "verdict", exitDone},
 		{"verify a --key other.pub --json", cli + "verdict", exitVerify},
+		{"push a REGISTRY/results/small:v1 --json", cli + "push", exitDone},
+		{"pull REGISTRY/results/small:v1 --archive pulled --json", cli + "pull", exitDone},
+		{"verify REGISTRY/results/small:v1 --key k.pub --json", cli + "verdict", exitDone},
 		{"pipeline small.yaml --dir p --json", record, exitDone},
 		{"audit challenge p/archive --from x --count 2", base + "audit-challenge-v1.schema.json", exitDone},
 		{"audit challenge p/archive --from x --count 2 --out challenge.json", "", exitDone},
@@ -103,6 +107,7 @@ metric: {au: 0.01}
 				}
 				s.line = strings.Replace(s.line, "ROOT", h.Root.String(), 1)
 			}
+			s.line = strings.Replace(s.line, "REGISTRY", host, 1)
 			out := runJSON(t, s.line, s.code)
 			if s.schema == "" {
 				return

@@ -25,6 +25,7 @@ func TestScripts(t *testing.T) {
 			"flip":        flip,
 			"interrupted": interrupted,
 			"put":         put,
+			"registry":    startRegistry,
 			"rank":        rank,
 			"reread":      reread,
 			"signalled":   signalled,

@@ -19,14 +19,16 @@ func (a *app) verifyCommand() *cobra.Command {
 	var (
 		keys   []string
 		policy attest.Policy
+		remote registryFlags
 		asJSON bool
 	)
 	cmd := &cobra.Command{
-		Use:     "verify ARCHIVE",
+		Use:     "verify ARCHIVE|REFERENCE",
 		Short:   "Verify an archive offline and print what holds, and what that does not show",
 		GroupID: groupMain,
 		Long: `Verify an archive: every digest, every signature, every statement, and everything in the record that follows from the rest of the archive,
-by computing it again. Nothing is asked of any network. Every check is printed with its class:
+by computing it again. Nothing is asked of any network, unless a reference is given, HOST/REPOSITORY:TAG or HOST/REPOSITORY@DIGEST: then the
+archive and every attestation that refers to it are pulled first. Every check is printed with its class:
 
   C  anyone can compute it again from the archive     W  a third party witnessed it     H  only the host says so
 
@@ -38,7 +40,12 @@ Exit code 4 when any check failed. Without --key nothing is verified: a signatur
 			if err != nil {
 				return err
 			}
-			v, err := pipeline.Verify(cmd.Context(), args[0], trusted, policy)
+			dir, done, err := a.archiveAt(cmd.Context(), args[0], &remote)
+			if err != nil {
+				return err
+			}
+			defer done()
+			v, err := pipeline.Verify(cmd.Context(), dir, trusted, policy)
 			if err != nil {
 				return err
 			}
@@ -54,6 +61,7 @@ Exit code 4 when any check failed. Without --key nothing is verified: a signatur
 			return failedChecks(v)
 		},
 	}
+	remote.add(cmd)
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "public key `file`; may be repeated, any of them is accepted")
 	cmd.Flags().BoolVar(&policy.AllowUnverified, "allow-unverified", false, "accept runs whose data set was not compared with its manifest")
 	cmd.Flags().BoolVar(&policy.RequireThresholds, "require-thresholds", false, "refuse results that do not meet their thresholds")

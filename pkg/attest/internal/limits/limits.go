@@ -24,6 +24,8 @@ const (
 	Layers = 1024
 	// Referrers is how many bundles an archive may have.
 	Referrers = 64
+	// ReferrersListed is how many referrers of an archive a registry may list, of whatever kind.
+	ReferrersListed = 1024
 	// TitleBytes is the length of the longest layer title.
 	TitleBytes = 255
 	// BlobBytes is the size of the largest blob of an archive: 1 TiB.

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchpin/benchpin/pkg/attest/oci/registry"
+)
+
+// registryFlags are the flags of the commands that speak with a registry.
+type registryFlags struct {
+	plainHTTP bool
+	caFile    string
+}
+
+func (f *registryFlags) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.plainHTTP, "plain-http", false, "reach the registry without TLS, also when it is not on this host")
+	cmd.Flags().StringVar(&f.caFile, "ca-file", "", "`file` of PEM certificates that the registry may be trusted by, beside the system's")
+}
+
+func (a *app) registryOptions(f *registryFlags) registry.Options {
+	return registry.Options{PlainHTTP: f.plainHTTP, CAFile: f.caFile, UserAgent: "benchpin/" + version, Progress: func(line string) { a.notef("%s", line) }}
+}
+
+// archiveAt returns the folder of an archive: the argument itself, or a temporary folder into which the archive was pulled where the
+// argument is a reference and no folder has that name. done removes what was made for it.
+func (a *app) archiveAt(ctx context.Context, arg string, f *registryFlags) (dir string, done func(), err error) {
+	if _, err := os.Lstat(arg); err == nil || !registry.IsReference(arg) {
+		return arg, func() {}, nil
+	}
+	temporary, err := os.MkdirTemp("", "benchpin-pull-*")
+	if err != nil {
+		return "", nil, fmt.Errorf("pull %s (set TMPDIR to a folder with room): %w", arg, err)
+	}
+	done = func() { os.RemoveAll(temporary) }
+	dir = filepath.Join(temporary, "archive")
+	if _, err := registry.Pull(ctx, arg, dir, a.registryOptions(f)); err != nil {
+		done()
+		return "", nil, err
+	}
+	return dir, done, nil
+}
+
+func (a *app) pushCommand() *cobra.Command {
+	var (
+		flags  registryFlags
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:     "push ARCHIVE REFERENCE",
+		Short:   "Push an archive with its attestations to an OCI registry",
+		GroupID: groupMain,
+		Long: `Push the archive in a folder to an OCI registry: HOST[:PORT]/REPOSITORY[:TAG]. Its attestations go along as referrers. The tag is moved last,
+so that nobody who follows it finds half an archive. What the registry has already is not sent again: repeat the command after a failure.
+Standard output is the reference by digest, which is the one to hand on: a tag can be moved.
+
+Credentials are those of docker and podman, credential helpers included. TLS is required but for registries on this host.`,
+		Example: "  benchpin push ./demo/archive localhost:5000/results/quickstart:v1",
+		Args:    exactly("ARCHIVE", "REFERENCE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			pushed, err := registry.Push(cmd.Context(), args[0], args[1], a.registryOptions(&flags))
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(pushed)
+			}
+			a.printf("%s\n", pushed.Reference)
+			return nil
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}
+
+func (a *app) pullCommand() *cobra.Command {
+	var (
+		flags  registryFlags
+		out    string
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:     "pull REFERENCE",
+		Short:   "Pull an archive with its attestations from an OCI registry",
+		GroupID: groupMain,
+		Long: `Pull an archive from an OCI registry into a new folder, with every attestation that refers to it. The folder appears when every byte has
+the digest that was asked for, and not before. Nothing is judged: "benchpin verify" does that, on the folder or on the reference itself.
+Standard output is the reference by digest.`,
+		Example: "  benchpin pull localhost:5000/results/quickstart:v1 --archive ./pulled",
+		Args:    exactly("REFERENCE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if out == "" {
+				return usagef("expected --archive FOLDER, a new folder for the archive")
+			}
+			pulled, err := registry.Pull(cmd.Context(), args[0], out, a.registryOptions(&flags))
+			if err != nil {
+				return err
+			}
+			for _, other := range pulled.Others {
+				a.notef("left in the registry: %s (%s): %s", other.Digest, other.ArtifactType, other.Why)
+			}
+			if asJSON {
+				return a.printJSON(pulled)
+			}
+			a.printf("%s\n", pulled.Reference)
+			return nil
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVar(&out, "archive", "", "new `folder` for the archive")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}
