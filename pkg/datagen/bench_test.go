@@ -96,7 +96,11 @@ func BenchmarkGenerate(b *testing.B) {
 					}
 					var st Store = nullStore{io.Discard}
 					if place != "nowhere" {
-						st = folder(b, data)
+						f, err := store.NewFolder(data, store.FolderOptions{Begin: true})
+						if err != nil {
+							b.Fatal(err)
+						}
+						st = f
 					}
 					b.StartTimer()
 					ours.add(b, func() {

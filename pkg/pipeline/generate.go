@@ -44,7 +44,7 @@ func Generate(ctx context.Context, o GenerateOptions) (manifest.Header, error) {
 	if err := apart(o.Data, place{o.Manifest, "--manifest"}); err != nil {
 		return manifest.Header{}, err
 	}
-	st, err := store.NewFolder(o.Data, store.FolderOptions{})
+	st, err := store.NewFolder(o.Data, store.FolderOptions{Begin: true})
 	if err != nil {
 		return manifest.Header{}, err
 	}

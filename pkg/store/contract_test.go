@@ -10,7 +10,7 @@ import (
 
 func TestFolderContract(t *testing.T) {
 	for name, o := range map[string]store.FolderOptions{
-		"cached": {}, "uncached": {Uncached: true}, "resident": {Uncached: true, Resident: true}, "sync": {Sync: true},
+		"cached": {}, "uncached": {Uncached: true}, "resident": {Uncached: true, Resident: true}, "sync": {Sync: true}, "begin": {Begin: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			storetest.Run(t, func(t *testing.T) store.Store {

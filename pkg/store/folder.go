@@ -27,6 +27,9 @@ type FolderOptions struct {
 	Direct bool
 	// Sync makes Commit wait until file and name are on the device.
 	Sync bool
+	// Begin makes Commit set the device to work on files of 1 MiB and more, without waiting for it. Without it the kernel begins when it
+	// likes, some seconds later, and all of it is still to be done when somebody waits.
+	Begin bool
 }
 
 // Folder is a store in a folder of a mounted file system. Names are resolved beneath it without following symbolic

@@ -149,6 +149,9 @@ func (w *folderWriter) Commit() (err error) {
 			return w.f.wrap("sync", w.name, err)
 		}
 	}
+	if w.f.opts.Begin && !w.f.opts.Sync && w.written >= preallocateFrom {
+		_ = unix.SyncFileRange(w.fd, 0, 0, unix.SYNC_FILE_RANGE_WRITE) // to the end; where that cannot be, the kernel does it later
+	}
 	fd := w.fd
 	w.fd = -1
 	if err := unix.Close(fd); err != nil && err != unix.EINTR { // the descriptor is gone even then; NFS reports lost writes here
