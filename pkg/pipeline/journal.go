@@ -194,7 +194,8 @@ func startsAfter(entry, started string) bool {
 func attemptText(j *journal.Journal, r *record.Record) string {
 	alike := j.Alike(r.Workload.Digest, r.Dataset.Root)
 	text := fmt.Sprintf("attempt %d with this workload on this data", len(alike))
-	chain := fmt.Sprintf("; chain checked from the first line to the head, %d lines, %s", len(j.Entries), j.Head())
+	chain := fmt.Sprintf("; %s in all; chain checked from the first line to the head, %d lines, %s", counted(len(j.Attempts()), "attempt"), len(j.Entries),
+		j.Head())
 	before := alike[:len(alike)-1]
 	if len(before) == 0 {
 		return text + ", the first" + chain
