@@ -108,6 +108,24 @@ func (s *Source) Figure(ctx context.Context, name string) (*Explanation, error) 
 	return nil, fmt.Errorf("%w: %q; %s", ErrNoFigure, name, hint)
 }
 
+// Each explains all figures, in the order of List.
+func (s *Source) Each(ctx context.Context, yield func(*Explanation) error) error {
+	leaves, err := leavesOf(s.Record)
+	if err != nil {
+		return err
+	}
+	for i := range leaves {
+		x, err := s.explain(ctx, &leaves[i])
+		if err == nil {
+			err = yield(x)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (s *Source) explain(ctx context.Context, l *leaf) (*Explanation, error) {
 	x := &Explanation{Figure: l.name, Recorded: l.value, Absent: l.absent, Unit: l.unit, Class: l.class, Inputs: []Input{}}
 	if err := s.compute(ctx, x, strings.Split(l.name, ".")); err != nil {

@@ -29,7 +29,7 @@ train: {epochs: 3, computation_time: {mean: 0.004, stdev: 0.001}}
 evaluation: {eval_time: 0.001, epochs_between_evals: 2}
 metric: {au: 0.1}
 output: {metric: {exclude_start_steps: 1, exclude_end_steps: 1}}
-checkpoint: {steps_between_checkpoints: 3}
+checkpoint: {steps_between_checkpoints: 6, fsync: false}
 benchpin: {accelerators: 2, cold_cache: start}
 `
 
@@ -37,7 +37,7 @@ const checkpointYAML = `
 model: {model_size_bytes: 1000000}
 framework: pytorch
 workflow: {train: false, checkpoint: true}
-checkpoint: {num_checkpoints_write: 3, num_checkpoints_read: 2}
+checkpoint: {num_checkpoints_write: 3, num_checkpoints_read: 2, fsync: false}
 benchpin: {accelerators: 2}
 `
 
@@ -106,18 +106,20 @@ func TestEveryFigureIsExplained(t *testing.T) {
 				if missing := unnamed(t, o.Record, names); missing != nil {
 					t.Errorf("figures that are not in the list: %v", missing)
 				}
-				for _, n := range names {
-					x, err := o.Figure(t.Context(), n)
-					if err != nil {
-						t.Errorf("%s: %v", n, err)
-						continue
-					}
+				var explained []string
+				err = o.Each(t.Context(), func(x *Explanation) error {
+					n := x.Figure
+					explained = append(explained, n)
 					if !x.Equal {
 						t.Errorf("%s: the record has %v (%s), computed %v", n, x.Recorded, x.Absent, x.Computed)
 					}
 					if x.Meaning == "" || x.Source == "" || x.Formula == "" || x.Class == "" {
 						t.Errorf("%s: the explanation leaves something out: %+v", n, x)
 					}
+					return nil
+				})
+				if err != nil || !slices.Equal(explained, names) {
+					t.Errorf("%d of %d figures are explained: %v", len(explained), len(names), err)
 				}
 				t.Logf("%d figures", len(names))
 			}

@@ -29,7 +29,8 @@ type File struct {
 	Bytes int64
 
 	// rows are those of a small file once it was read.
-	rows []stats.Step
+	rows    []stats.Step
+	devices []stats.Device
 }
 
 // mostKept is the number of rows up to which they are kept in memory: some 10 MB.
@@ -80,7 +81,7 @@ func (p *part) each(ctx context.Context, epoch int, yield func(*stats.Step)) err
 			if err := r.Each(func(s *stats.Step) error { rows = append(rows, *s); return nil }); err != nil {
 				return err
 			}
-			p.file.rows = rows
+			p.file.rows, p.file.devices = rows, r.Devices()
 			for i := range rows {
 				if s := rows[i]; epoch == 0 || int(s.Epoch) == epoch {
 					yield(&s)
@@ -115,6 +116,14 @@ func (p *part) open(do func(r *stats.Reader) error) error {
 
 // counted is what the kernel counted in an epoch; nil where the file has nothing of it.
 func (p *part) counted(epoch int) (d *stats.Device, err error) {
+	if p.file != nil && p.file.rows != nil {
+		for _, e := range p.file.devices {
+			if e.Epoch == epoch {
+				d = &e
+			}
+		}
+		return d, nil
+	}
 	err = p.open(func(r *stats.Reader) error {
 		for _, e := range r.Devices() {
 			if e.Epoch == epoch {
