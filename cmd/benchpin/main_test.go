@@ -2,11 +2,16 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/benchpin/benchpin/pkg/store"
 )
 
 func TestMain(m *testing.M) {
@@ -19,6 +24,12 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Condition: func(name string) (bool, error) {
+			if name != "direct" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return directReads(t)
+		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"bucket":      bucket,
 			"exits":       exits,
@@ -64,4 +75,22 @@ func flip(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	path := ts.MkAbs(args[0])
 	ts.Check(flipBit(path, offset))
+}
+
+// directReads says whether the folder for temporary files has reads past the page cache. In CI it must.
+func directReads(t *testing.T) (bool, error) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "probe"), make([]byte, 8192), 0o666); err != nil {
+		return false, err
+	}
+	f, err := store.NewFolder(dir, store.FolderOptions{Direct: true})
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	err = f.CheckDirect("probe")
+	if err != nil && os.Getenv("CI") == "true" {
+		return false, err
+	}
+	return err == nil, nil
 }
