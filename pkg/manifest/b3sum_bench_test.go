@@ -25,7 +25,8 @@ var cached = []struct {
 
 // BenchmarkB3sum pins and verifies cached data sets, and runs Debian's b3sum --no-mmap over the same files between the passes, on the same
 // cores: wall-ratio is the wall time as a part of b3sum's, cpu-ratio the same of CPU time, GB/cpu-s what a second of one core hashes.
-// BENCHPIN_CPUS=1 leaves all of them one core. It checks that nothing came from the device and that no page came in or went.
+// BENCHPIN_CPUS=1 leaves all of them one core. No page may come in by it; MB-fetched is what came from the device: 0, where the machine kept
+// all in memory since b3sum had read it.
 func BenchmarkB3sum(b *testing.B) {
 	b3sum, err := exec.LookPath("b3sum")
 	if err != nil {
@@ -77,24 +78,24 @@ func BenchmarkB3sum(b *testing.B) {
 			} {
 				b.Run(c.name, func(b *testing.B) {
 					var wall, cpu, otherWall, otherCPU time.Duration
-					reference(b) // brings back what the machine may have dropped since it was written
-					before, fetched := residentBytes(b, st), deviceBytes(b)
+					var warmed, fetched int64
 					for b.Loop() {
 						w, u := reference(b)
 						otherWall, otherCPU = otherWall+w, otherCPU+u
+						before, device := residentBytes(b, st), deviceBytes(b)
 						used := cpuTime(b)
 						start := time.Now()
 						if err := c.run(); err != nil {
 							b.Fatal(err)
 						}
 						wall, cpu = wall+time.Since(start), cpu+cpuTime(b)-used
+						fetched = max(fetched, deviceBytes(b)-device)
+						warmed = max(warmed, residentBytes(b, st)-before)
 					}
-					if n := deviceBytes(b) - fetched; n > 1<<20 {
-						b.Errorf("%d bytes came from the device, expected none of a cached data set", n)
+					if warmed > 0 {
+						b.Errorf("%d bytes more were in memory after than before", warmed)
 					}
-					if after := residentBytes(b, st); after != before {
-						b.Errorf("%d bytes in memory before, %d after", before, after)
-					}
+					b.ReportMetric(float64(fetched)/1e6, "MB-fetched")
 					bytes := float64(set.files) * float64(set.size) * float64(b.N)
 					b.ReportMetric(wall.Seconds()/otherWall.Seconds(), "wall-ratio")
 					b.ReportMetric(cpu.Seconds()/otherCPU.Seconds(), "cpu-ratio")

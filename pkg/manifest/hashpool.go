@@ -100,6 +100,9 @@ func (p *hashPool) work(ctx context.Context) error {
 // inCache is what a store's file may tell: that reading it costs a copy only.
 type inCache interface{ InCache() bool }
 
+// alreadyDescribed is what a store's file may tell without asking once more: how it was when it was opened.
+type alreadyDescribed interface{ Opened() store.Info }
+
 // file hashes one file.
 func (p *hashPool) file(ctx context.Context, w *hashWorker, name string) (h FileHash, err error) {
 	f, err := p.src.Open(name)
@@ -111,7 +114,9 @@ func (p *hashPool) file(ctx context.Context, w *hashWorker, name string) (h File
 			err = fmt.Errorf("hash: %w", cerr)
 		}
 	}()
-	if h.Info, err = f.Info(); err != nil {
+	if o, ok := f.(alreadyDescribed); ok {
+		h.Info = o.Opened()
+	} else if h.Info, err = f.Info(); err != nil {
 		return h, fmt.Errorf("hash: %w", err)
 	}
 	l := &largeFile{file: f, name: name, size: h.Info.Size}
