@@ -27,7 +27,7 @@ type FolderOptions struct {
 	Direct bool
 	// Sync makes Commit wait until file and name are on the device.
 	Sync bool
-	// Begin makes Commit set the device to work on files of 1 MiB and more, without waiting for it. Without it the kernel begins when it
+	// Begin sets the device to work on files of 1 MiB and more when they are complete, on larger ones each 8 MiB, without waiting for it. Without it the kernel begins when it
 	// likes, some seconds later, and all of it is still to be done when somebody waits.
 	Begin bool
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -381,5 +382,34 @@ func TestWriteFront(t *testing.T) {
 	}
 	if err := w.WriteFront(nil); err == nil {
 		t.Error("after Abort")
+	}
+}
+
+// TestBegin: a file whose write-back was begun in the middle, and whose front was replaced then, is what was written.
+func TestBegin(t *testing.T) {
+	f := mustFolder(t, t.TempDir(), FolderOptions{Begin: true})
+	data := random(2*beginBytes + 12345)
+	w, err := f.Create("a", int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Abort()
+	for at := 0; at < len(data); at += 1 << 20 {
+		if _, err := w.Write(data[at:min(len(data), at+1<<20)]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := w.(*folderWriter).begun; got != 2*beginBytes {
+		t.Errorf("begun with %d bytes, want %d", got, 2*beginBytes)
+	}
+	data[0]++
+	if err := w.(*folderWriter).WriteFront(data[:1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(filepath.Join(f.Root(), "a")); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }

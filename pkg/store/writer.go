@@ -15,6 +15,9 @@ import (
 // than what it saves; above it a full disk is seen at once, and the file lies in fewer pieces.
 const preallocateFrom = 1 << 20
 
+// beginBytes is how much of a large file is written before the device is set to work on it (FolderOptions.Begin).
+const beginBytes = 8 << 20
+
 // errEnded is returned for use of a writer after Commit or Abort.
 var errEnded = errors.New("the file was committed or aborted already")
 
@@ -27,6 +30,7 @@ type folderWriter struct {
 	temp    string
 	size    int64 // negative: not known
 	written int64
+	begun   int64 // of these, what the device was set to work on
 	dir, fd int
 	failed  error
 	ended   bool
@@ -101,6 +105,10 @@ func (w *folderWriter) Write(p []byte) (int, error) {
 		}
 		n += m
 		w.written += int64(m)
+	}
+	if w.f.opts.Begin && w.written-w.begun >= beginBytes {
+		_ = unix.SyncFileRange(w.fd, w.begun, w.written-w.begun, unix.SYNC_FILE_RANGE_WRITE) // a hint, as in Commit
+		w.begun = w.written
 	}
 	return n, nil
 }
