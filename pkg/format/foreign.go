@@ -2,7 +2,9 @@ package format
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"io"
 
 	"github.com/benchpin/benchpin/pkg/workload"
@@ -108,12 +110,17 @@ func (f *wholeFile) ReadSample(file io.ReaderAt, size int64, k int, buf []byte) 
 	if size == 0 {
 		return Sample{}, &DataError{Format: f.name, Problem: "the file is empty", Err: io.ErrUnexpectedEOF}
 	}
+	buf = buffer(buf)
 	var last [8]byte
 	n := 0
-	err := readAll(f.name, file, size, buf, func(p []byte, at int64) error {
+	for at := int64(0); at < size; {
+		p := buf[:min(int64(len(buf)), size-at)]
+		if err := readPiece(f.name, file, p, at); err != nil {
+			return Sample{}, err
+		}
 		if at == 0 {
 			if err := f.check(p, size); err != nil {
-				return err
+				return Sample{}, err
 			}
 		}
 		if len(p) >= len(last) {
@@ -123,14 +130,11 @@ func (f *wholeFile) ReadSample(file io.ReaderAt, size int64, k int, buf []byte) 
 			copy(last[:], last[n-kept:n])
 			n = kept + copy(last[kept:], p)
 		}
-		return nil
-	})
-	if err != nil {
-		return Sample{}, err
+		at += int64(len(p))
 	}
-	if !bytes.HasSuffix(last[:n], []byte(f.tail)) {
+	if tail := last[max(0, n-len(f.tail)):n]; string(tail) != f.tail {
 		return Sample{}, &DataError{Format: f.name, Offset: max(0, size-int64(len(f.tail))), Problem: fmt.Sprintf("the file ends in %q and not in %s",
-			last[max(0, n-len(f.tail)):n], f.tail)}
+			bytes.Clone(tail), f.tail)}
 	}
 	return Sample{Logical: size, Asked: size}, nil
 }
@@ -150,12 +154,18 @@ func magicAt(name, magic, problem string) func([]byte, int64) error {
 
 // wholeStart checks the frame of the first record: its length has a checksum of its own.
 func (f tfrecord) wholeStart(p []byte, size int64) error {
-	t := f.readers.Get().(*tfReader)
-	defer f.readers.Put(t)
-	defer t.release()
-	t.reset(bytes.NewReader(p[:min(len(p), tfHeader)]), min(size, tfHeader), nil)
-	_, err := t.frame(size)
-	return err
+	if len(p) < tfHeader {
+		return &DataError{Format: f.Name(), Offset: size, Problem: "the file ends here, too early", Err: io.ErrUnexpectedEOF}
+	}
+	n, want := binary.LittleEndian.Uint64(p), binary.LittleEndian.Uint32(p[8:])
+	if got := masked(crc32.Checksum(p[:8], castagnoli())); got != want {
+		return &DataError{Format: f.Name(), Offset: tfHeader, Problem: fmt.Sprintf("the length of the record at byte 0 has checksum %08x, not %08x", got, want)}
+	}
+	if rest := size - tfHeader - tfFooter; rest < 0 || n > uint64(rest) {
+		return &DataError{Format: f.Name(), Offset: min(size, tfHeader), Problem: fmt.Sprintf("a record of %d bytes and its checksum, and %d bytes follow", n,
+			size-tfHeader)}
+	}
+	return nil
 }
 
 // foreignNPY is an array of any shape and any type of elements.

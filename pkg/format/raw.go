@@ -50,31 +50,25 @@ func (raw) ReadSample(file io.ReaderAt, size int64, k int, buf []byte) (Sample, 
 	if k != 0 {
 		return Sample{}, &DataError{Format: RawName, Problem: fmt.Sprintf("sample %d is asked for; a raw file is one sample", k)}
 	}
-	if err := readAll(RawName, file, size, buf, nil); err != nil {
-		return Sample{}, err
+	buf = buffer(buf)
+	for at := int64(0); at < size; {
+		p := buf[:min(int64(len(buf)), size-at)]
+		if err := readPiece(RawName, file, p, at); err != nil {
+			return Sample{}, err
+		}
+		at += int64(len(p))
 	}
 	return Sample{Logical: size, Asked: size}, nil
 }
 
-// readAll reads a file from front to back, in pieces of len(buf) bytes at multiples of it, and shows each piece to look, if that is not
-// nil.
-func readAll(format string, file io.ReaderAt, size int64, buf []byte, look func(p []byte, at int64) error) error {
-	buf = buffer(buf)
-	for at := int64(0); at < size; {
-		p := buf[:min(int64(len(buf)), size-at)]
-		n, err := file.ReadAt(p, at)
-		if n < len(p) {
-			if err == nil || errors.Is(err, io.EOF) {
-				return &DataError{Format: format, Offset: at + int64(n), Problem: "the file ends here, too early", Err: io.ErrUnexpectedEOF}
-			}
-			return fmt.Errorf("%s: read %d bytes at byte %d: %w", format, len(p), at, err)
-		}
-		if look != nil {
-			if err := look(p, at); err != nil {
-				return err
-			}
-		}
-		at += int64(n)
+// readPiece fills p with the bytes of a file at byte at.
+func readPiece(format string, file io.ReaderAt, p []byte, at int64) error {
+	n, err := file.ReadAt(p, at)
+	if n == len(p) {
+		return nil
 	}
-	return nil
+	if err == nil || errors.Is(err, io.EOF) {
+		return &DataError{Format: format, Offset: at + int64(n), Problem: "the file ends here, too early", Err: io.ErrUnexpectedEOF}
+	}
+	return fmt.Errorf("%s: read %d bytes at byte %d: %w", format, len(p), at, err)
 }

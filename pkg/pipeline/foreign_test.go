@@ -330,7 +330,7 @@ func TestDamagedDataOfOthers(t *testing.T) {
 				set = append(set, "reader.data_loader=native_dali")
 			}
 			out, err := Pipeline(t.Context(), Options{Workload: foreignWorkload(t, set...), Data: folder, Dir: t.TempDir(), Tool: tool})
-			defer out.Close()
+			t.Cleanup(func() { out.Close() })
 			for _, text := range []string{name, want, "--format raw"} {
 				if err == nil || !strings.Contains(err.Error(), text) {
 					t.Errorf("expected %q, found %v", text, err)
