@@ -197,6 +197,10 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 		r.close()
 		return nil, err
 	}
+	if err := r.able(); err != nil {
+		r.close()
+		return nil, err
+	}
 	return r, nil
 }
 
@@ -478,11 +482,6 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 				return nil, err
 			}
 			defer data.Close()
-		}
-		if r.w.Benchpin.ColdCache == workload.ColdAll {
-			if err := mayDropAll(); err != nil {
-				return nil, err
-			}
 		}
 		if options.Storage, err = r.meter(ctx); err != nil {
 			return nil, err

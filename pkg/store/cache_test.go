@@ -332,3 +332,25 @@ func BenchmarkRead(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkResident is what asking for the resident bytes of one file costs, small and large, all of it in memory.
+func BenchmarkResident(b *testing.B) {
+	root := b.TempDir()
+	f, err := NewFolder(root, FolderOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	for name, size := range map[string]int{"100KB": 100_000, "100MB": 100_000_000} {
+		if err := os.WriteFile(filepath.Join(root, name), make([]byte, size), 0o666); err != nil {
+			b.Fatal(err)
+		}
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := f.Resident(name); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
