@@ -89,42 +89,6 @@ func h5GuessChunk(shape []int, element int) []int {
 	}
 }
 
-// each hands the elements of chunk k to emit, in order: n bytes of the payload at off, or n bytes of zeros where off is -1, outside
-// the shape.
-func (g *h5Grid) each(k int64, emit func(off, n int64) error) error {
-	set, rest := k/g.chunks, k%g.chunks
-	start := make([]int64, len(g.shape))
-	for i := len(g.shape) - 1; i >= 0; i-- {
-		start[i] = rest % g.across[i] * int64(g.chunk[i])
-		rest /= g.across[i]
-	}
-	return g.walk(start, 0, set*g.part, g.part, g.bytes, emit)
-}
-
-// walk goes through dimension i of a chunk: whole bytes of the payload at base are the index space from there on, and size those
-// of the chunk.
-func (g *h5Grid) walk(start []int64, i int, base, whole, size int64, emit func(off, n int64) error) error {
-	whole /= int64(g.shape[i]) // of one step in this dimension
-	size /= int64(g.chunk[i])
-	in := min(int64(g.chunk[i]), int64(g.shape[i])-start[i])
-	at := base + start[i]*whole
-	if slices.Equal(g.shape[i+1:], g.chunk[i+1:]) { // the dimensions after this one are covered: one run
-		if err := emit(at, in*whole); err != nil {
-			return err
-		}
-	} else {
-		for j := range in {
-			if err := g.walk(start, i+1, at+j*whole, whole, size, emit); err != nil {
-				return err
-			}
-		}
-	}
-	if pad := (int64(g.chunk[i]) - in) * size; pad > 0 {
-		return emit(-1, pad)
-	}
-	return nil
-}
-
 // h5GzipBound is the most that a chunk of n bytes can become: zlib's header, the deflated bytes, their checksum.
 func h5GzipBound(n int64) int64 { return 2 + deflateBound(n) + 4 }
 
