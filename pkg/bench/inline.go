@@ -16,6 +16,9 @@ import (
 // accelerator waits for the oldest.
 const hashBacklog = 1
 
+// readyHeld is how much memory for what is read is made before the clock starts, if the plan has so much; more comes when it is needed.
+const readyHeld = 1 << 30
+
 // ErrRead is wrapped by the error of a run that read other bytes than the manifest has, where no other error says which.
 var ErrRead = errors.New("other bytes were read than the data set has")
 
@@ -66,6 +69,7 @@ func (r *run) newInline() (*inline, error) {
 	if v.blocks, err = loader.NewBlocks(r.p.blockBytes()); err != nil {
 		return nil, err
 	}
+	v.blocks.Grow(min(r.p.held, readyHeld))
 	v.pool = newHashPool(v.check)
 	return v, nil
 }

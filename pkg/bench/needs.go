@@ -76,6 +76,7 @@ func (p *Plan) planMemory(ds Dataset) error {
 		return err
 	}
 	total += held
+	p.held = held
 	if p.Checkpoints > 0 {
 		total += p.checkpointMemory(p.model)
 	}

@@ -41,6 +41,8 @@ type Plan struct {
 	saves checkpoint.Schedule
 	// open is the largest number of files that the loaders hold open.
 	open int64
+	// held is the memory for what is hashed in the run.
+	held int64
 	// eval is nil without evaluation.
 	eval *evaluation
 }
