@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -164,6 +165,33 @@ func TestPackersAndTheirPrograms(t *testing.T) {
 			if got, err := cmd.Output(); err != nil || !bytes.Equal(got, p) {
 				t.Errorf("%s: %s made %d bytes of %d, %v: %s", name, program, len(got), len(p), err, &problems)
 			}
+		}
+	}
+}
+
+// TestPackersKeepTheirMemory: a packer that was used once makes no more memory, however long the text is.
+func TestPackersKeepTheirMemory(t *testing.T) {
+	text := longTexts()["digits"]
+	for _, packing := range []string{"bz2", "xz"} {
+		z, out := newPacker(packing), &writer{w: io.Discard, buf: make([]byte, MinBuffer)}
+		pass := func(times int) {
+			z.reset(out)
+			for range times {
+				if err := z.write(text); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := z.close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass(1)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		pass(3)
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 64<<10 {
+			t.Errorf("%s: a second text of %d bytes took %d bytes of memory", packing, 3*len(text), n)
 		}
 	}
 }
