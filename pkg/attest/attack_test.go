@@ -164,9 +164,6 @@ func TestForgedArchives(t *testing.T) {
 		}, "predicates", fault.PredicateMissing, attest.TestResultType},
 		"a lying announcement": {func(t *testing.T, f *forgery) { f.bundles[0].announced = "https://example.com/x" }, "predicates", fault.PredicateType, "https://example.com/x"},
 		"terminal codes":       {func(t *testing.T, f *forgery) { f.bundles[0].announced = "\x1b[2J" }, "predicates", fault.PredicateType, ""},
-		"a bundle twice": {func(t *testing.T, f *forgery) {
-			f.bundles = append(f.bundles, forgedBundle{"https://example.com/again", f.bundles[0].raw})
-		}, "signatures", fault.PredicateType, "bundle"},
 		"bundles of another archive": {func(t *testing.T, f *forgery) {
 			f.bundles = takeApart(t, other).bundles
 			record(`"value": 97.5`, `"value": 98.5`)(t, f)
@@ -218,20 +215,4 @@ func slicesDelete(all []forgedBundle, kind string) []forgedBundle {
 		}
 	}
 	return kept
-}
-
-// A second signer may attest the same predicates; then both keys are needed, and both are named.
-func TestTwoSigners(t *testing.T) {
-	a, b := newKey(t, attest.Ed25519), newKey(t, attest.ECDSAP256)
-	dir := newArchive(t, newRun(t, nil), a)
-	f := takeApart(t, dir)
-	verified, err := attest.VerifyBundle(f.bundles[0].raw, []attest.PublicKey{a.Public()})
-	must(t, err)
-	second, err := attest.SignStatement(b, verified.Statement)
-	must(t, err)
-	must(t, oci.Attach(context.Background(), dir, verified.Statement.PredicateType, second))
-	if v := verify(t, dir, attest.Policy{}, a.Public(), b.Public()); !v.OK() || len(v.Keys) != 2 {
-		t.Errorf("two signers, two keys:\n%s", describe(v))
-	}
-	wantFault(t, verify(t, dir, attest.Policy{}, a.Public()), "signatures", fault.UnknownKey, "bundle")
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/benchpin/benchpin/pkg/attest/fault"
-	"github.com/benchpin/benchpin/pkg/attest/internal/limits"
 	"github.com/benchpin/benchpin/pkg/attest/oci"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/record"
@@ -28,7 +27,7 @@ func VerifyArchive(ctx context.Context, dir string, keys []PublicKey, p Policy) 
 		return nil, fmt.Errorf("verify: %w", err)
 	}
 	v := &verifier{ctx: ctx, v: &Verification{layout: l, Archive: l.Manifest}, keys: keys, policy: p}
-	for _, step := range []func() error{v.layout, v.record, v.manifest, v.files, v.certificate, v.bundles, v.subjects, v.predicates, v.judge} {
+	for _, step := range []func() error{v.layout, v.record, v.manifest, v.files, v.certificate, v.attestations, v.judge} {
 		if err := step(); err != nil {
 			return nil, errors.Join(fmt.Errorf("verify archive %s: %w", dir, err), l.Close())
 		}
@@ -46,15 +45,7 @@ type verifier struct {
 	certificateLayer *oci.Layer // nil where there is no certificate
 	certified        *certified // nil where there is none, or it was refused
 
-	header     *manifest.Header // of a manifest.json that was well-formed, whether or not its entries are
-	statements []foundStatement
-}
-
-// foundStatement is a statement whose signature was accepted.
-type foundStatement struct {
-	part      string
-	announced string
-	*Verified
+	header *manifest.Header // of a manifest.json that was well-formed, whether or not its entries are
 }
 
 func (v *verifier) add(name string, class record.Class, evidence, limits string, faults []*fault.Fault) error {
@@ -272,45 +263,4 @@ func (v *verifier) files() error {
 		faults = append(faults, fault.New(fault.FileUnexpected, "", "the record does not list this file").In(l.Part))
 	}
 	return v.add("files", record.Recomputable, evidence, limit, faults)
-}
-
-// bundles checks form and signature of every bundle and keeps the statements of those that passed.
-func (v *verifier) bundles() error {
-	accepted := map[string]bool{}
-	once := map[[2]string]bool{}
-	var faults []*fault.Fault
-	for _, b := range v.v.layout.Bundles {
-		if b.Blob == nil {
-			faults = append(faults, unchecked(b.Part, "its content is missing or damaged"))
-			continue
-		}
-		raw, err := b.Blob.Bytes(limits.BundleBytes)
-		if err != nil {
-			faults = append(faults, fault.New(fault.Limit, "", err.Error()).In(b.Part))
-			continue
-		}
-		verified, err := VerifyBundle(raw, v.keys)
-		if err != nil {
-			faults = append(faults, asFault(err).In(b.Part))
-			continue
-		}
-		accepted[verified.Key.Hint()] = true
-		id := [2]string{verified.Statement.PredicateType, verified.Key.Hint()}
-		if once[id] {
-			faults = append(faults, fault.New(fault.PredicateType, "payload.predicateType", "the same key attests this predicate twice").In(b.Part))
-		}
-		once[id] = true
-		v.statements = append(v.statements, foundStatement{b.Part, b.PredicateType, verified})
-	}
-	if len(v.v.layout.Bundles) == 0 {
-		faults = append(faults, fault.New(fault.PredicateMissing, "", "the archive carries no attestation").In("bundles"))
-	}
-	for _, k := range v.keys {
-		if accepted[k.Hint()] {
-			v.v.Keys = append(v.v.Keys, k.Hint())
-		}
-	}
-	return v.add("signatures", record.Recomputable,
-		fmt.Sprintf("form of every bundle and its signature; %d of %d signed by the keys given (%s)", len(v.statements), len(v.v.layout.Bundles), strings.Join(v.v.Keys, ", ")),
-		"whose the key is, and when it signed: that is known only from where the key came from", faults)
 }

@@ -8,81 +8,8 @@ import (
 	"github.com/benchpin/benchpin/pkg/attest/fault"
 	"github.com/benchpin/benchpin/pkg/attest/internal/limits"
 	"github.com/benchpin/benchpin/pkg/attest/internal/strictjson"
-	"github.com/benchpin/benchpin/pkg/attest/oci"
 	"github.com/benchpin/benchpin/pkg/record"
 )
-
-// subjects compares the subjects of every statement with the archive, the record and the manifest that lie here.
-func (v *verifier) subjects() error {
-	const evidence = "sha256 and blake3 of the OCI manifest, of record.json and of manifest.json, recomputed, against every statement: all of them, in order"
-	const limit = "which copy of the archive this is: the same statements verify every identical copy"
-	var faults []*fault.Fault
-	l := v.v.layout
-	rec, header := l.Layer(TitleRecord), l.Layer(TitleManifest)
-	switch {
-	case l.Manifest == (oci.Digests{}), rec == nil, rec.Blob == nil, header == nil, header.Blob == nil:
-		faults = append(faults, unchecked("subjects", "the OCI manifest, the record or the data set's manifest is missing or damaged"))
-	case len(v.statements) == 0:
-		faults = append(faults, unchecked("subjects", "there is no statement with a good signature"))
-	default:
-		expected := subjectsOf(l.Manifest, rec.Blob.Digests, header.Blob.Digests)
-		for _, s := range v.statements {
-			for _, f := range s.Statement.CheckSubjects(expected) {
-				faults = append(faults, asFault(inPayload(f)).In(s.part))
-			}
-		}
-	}
-	return v.add("subjects", record.Recomputable, evidence, limit, faults)
-}
-
-// predicates makes the predicates again from record and manifest and compares them, whole, with those that were signed.
-func (v *verifier) predicates() error {
-	const evidence = "every predicate made again from record.json and manifest.json, against the signed one, field by field; none that must be there is missing"
-	const limit = "that the builder named in a provenance made the files: it says what yields them; class H"
-	fail := func(f *fault.Fault) error {
-		return v.add("predicates", record.Recomputable, evidence, limit, []*fault.Fault{f})
-	}
-	if v.v.Record == nil || v.header == nil {
-		return fail(unchecked("predicates", "the record or the data set's manifest is not readable"))
-	}
-	expected, err := predicatesOf(v.v.Record, oci.DigestsOf(v.v.RecordBytes).Blake3Digest().String(), v.header, v.certified)
-	if err != nil {
-		return fail(fault.New(fault.Record, "tool.modules", err.Error()).In(TitleRecord))
-	}
-	var faults []*fault.Fault
-	found := map[string]bool{}
-	for _, s := range v.statements {
-		kind := s.Statement.PredicateType
-		if s.announced != kind {
-			faults = append(faults, fault.New(fault.PredicateType, "payload.predicateType",
-				fmt.Sprintf("its manifest announces %q, the statement is %q", shorten(s.announced), shorten(kind))).In(s.part))
-		}
-		known := false
-		for _, e := range expected {
-			if e.kind != kind {
-				continue
-			}
-			known, found[kind] = true, true
-			f, err := comparePredicate(e.value, s.Statement.Predicate)
-			if err != nil {
-				return err
-			}
-			if f != nil {
-				faults = append(faults, f.In(s.part))
-			}
-		}
-		if !known {
-			faults = append(faults, fault.New(fault.PredicateType, "payload.predicateType",
-				fmt.Sprintf("%q is no attestation of this archive", shorten(kind))).In(s.part))
-		}
-	}
-	for _, e := range expected {
-		if !found[e.kind] {
-			faults = append(faults, fault.New(fault.PredicateMissing, "", "no bundle with a good signature attests "+e.kind).In("bundle "+e.kind))
-		}
-	}
-	return v.add("predicates", record.Recomputable, evidence, limit, faults)
-}
 
 func comparePredicate(expected any, signed json.RawMessage) (*fault.Fault, error) {
 	raw, err := strictjson.Marshal(expected)
