@@ -76,6 +76,8 @@ type verdict struct {
 	Archive string         `json:"archive,omitempty"`
 	Keys    []string       `json:"keys"`
 	Checks  []attest.Check `json:"checks"`
+	// Attestations say of every bundle what it counts for.
+	Attestations []attest.Attestation `json:"attestations"`
 }
 
 const (
@@ -84,7 +86,8 @@ const (
 )
 
 func verdictDocument(v *attest.Verification) verdict {
-	d := verdict{Verdict: verdictFailed, Archive: v.Archive.SHA256Digest().String(), Keys: v.Keys, Checks: v.Checks}
+	d := verdict{Verdict: verdictFailed, Archive: v.Archive.SHA256Digest().String(), Keys: v.Keys, Checks: v.Checks,
+		Attestations: append([]attest.Attestation{}, v.Attestations...)}
 	if v.OK() {
 		d.Verdict = verdictHolds
 	}
@@ -138,8 +141,23 @@ func verdictHeader(archive string, v *attest.Verification) report.VerdictHeader 
 	if v.Manifest != nil {
 		h.Notes = append(h.Notes, originNotes(v.Manifest.Header())...)
 	}
+	h.Notes = append(h.Notes, attestationNotes(v.Attestations)...)
 	h.Notes = append(h.Notes, report.Cautions(r)...)
 	return h
+}
+
+// attestationNotes names the bundles that are there and do not count.
+func attestationNotes(all []attest.Attestation) []string {
+	var notes []string
+	for _, one := range all {
+		switch one.Status {
+		case attest.Other:
+			notes = append(notes, fmt.Sprintf("the key %s also attests %s about this archive; whether that is true is not judged here", one.Key, one.PredicateType))
+		case attest.NotCounted:
+			notes = append(notes, fmt.Sprintf("%s does not count: %s", one.Part, one.Detail))
+		}
+	}
+	return notes
 }
 
 // originNotes says what a manifest leaves out and what its data set was derived from.
