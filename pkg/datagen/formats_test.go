@@ -403,12 +403,15 @@ func TestReadyWorkloads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		d := w.Workload.Dataset
+		if d.NumFilesTrain+d.NumFilesEval == 0 {
+			continue // for data that are there already
+		}
 		r, err := FromWorkload(w.Workload)
 		if err != nil {
 			t.Errorf("%s: %v", src.Name, err)
 			continue
 		}
-		d := w.Workload.Dataset
 		if again, err := ParseRecipe(r.JSON()); err != nil || again.Entries() != r.Entries() {
 			t.Errorf("%s: read again: %v", src.Name, err)
 		}
