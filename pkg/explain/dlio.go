@@ -12,10 +12,9 @@ import (
 
 // dlioBlock is what DLIO takes from one block of one rank.
 type dlioBlock struct {
-	n                       int64 // steps
-	compute, excluded       int64 // of the steps in DLIO's window, and load and compute of the others
-	start, end              int64
-	au, rate, length, epoch float64
+	n                 int64 // steps
+	compute, excluded int64 // of the steps in DLIO's window, and load and compute of the others
+	start, end        int64
 }
 
 // dlioEpoch is one epoch as DLIO sees it.
