@@ -19,7 +19,9 @@ var classWords = map[record.Class]string{
 // WriteText prints an explanation for people.
 func (x *Explanation) WriteText(w io.Writer) error {
 	var b strings.Builder
-	line := func(format string, args ...any) { b.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n") }
+	line := func(format string, args ...any) {
+		b.WriteString(strings.TrimRight(fmt.Sprintf(format, args...), " ") + "\n")
+	}
 	if x.Recorded == nil {
 		line("%s is absent: %s", clean(x.Figure), clean(x.Absent))
 	} else {
