@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/benchpin/benchpin/pkg/bench/loader"
 	"github.com/benchpin/benchpin/pkg/bench/sampler"
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/zeebo/blake3"
@@ -260,7 +261,7 @@ func TestAnyScheduleHasItsOwnRoot(t *testing.T) {
 		Epochs: 2, StepsPerEpoch: 3}
 	root := func(s Schedule) string {
 		t.Helper()
-		x, err := Expected(t.Context(), s, steppedSizes{10, 0})
+		x, err := Expected(t.Context(), s, digestedSizes{steppedSizes{10, 0}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -280,6 +281,7 @@ func TestAnyScheduleHasItsOwnRoot(t *testing.T) {
 		"Lanes":    func(s *Schedule) { s.Sampling, s.Lanes = sampler.Iterative, 2 },
 		"Buffer":   func(s *Schedule) { s.Sampling, s.Lanes, s.Buffer = sampler.Stream, 2, 1 },
 		"After":    func(s *Schedule) { s.After = 5 },
+		"Reads":    func(s *Schedule) { s.Reads = loader.FormFile },
 	}
 	for name, change := range changes {
 		s := base
@@ -299,6 +301,13 @@ func TestAnyScheduleHasItsOwnRoot(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(changes)); !slices.Equal(got, fields) {
 		t.Errorf("changed %v, but the schedule has %v", got, fields)
 	}
+}
+
+// digestedSizes has a digest for what is read of every sample.
+type digestedSizes struct{ steppedSizes }
+
+func (digestedSizes) ReadDigest(file, k int) ([32]byte, bool) {
+	return [32]byte{byte(file), byte(k)}, true
 }
 
 // The expected transcript is the same on one core and on many.
