@@ -41,6 +41,7 @@ func (r *Record) Check() []Problem {
 	c.checkpoints(r)
 	c.environment(&r.Environment)
 	c.journal(r.Journal)
+	c.replayOf(r)
 	c.metrics(r)
 	c.files(r.Files)
 	return c.problems
@@ -74,6 +75,12 @@ func notNegative[T cmp.Ordered](c *checker, field string, n T) {
 // IsDigest reports whether s is a BLAKE3 digest as records write it: "blake3:" and 64 lower-case hexadecimal digits.
 func IsDigest(s string) bool {
 	digits, ok := strings.CutPrefix(s, "blake3:")
+	return ok && len(digits) == 64 && strings.Trim(digits, "0123456789abcdef") == ""
+}
+
+// isSHA256 reports whether s is a digest as registries write it.
+func isSHA256(s string) bool {
+	digits, ok := strings.CutPrefix(s, "sha256:")
 	return ok && len(digits) == 64 && strings.Trim(digits, "0123456789abcdef") == ""
 }
 

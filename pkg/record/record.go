@@ -55,7 +55,9 @@ type Record struct {
 	Environment Environment `json:"environment"`
 	// Journal is where this run stands among all attempts that were journalled; absent where no journal was kept.
 	Journal *Journal `json:"journal,omitempty"`
-	Metrics Metrics  `json:"metrics"`
+	// ReplayOf is the result that this run repeats; absent where it repeats none.
+	ReplayOf *ReplayOf `json:"replay_of,omitempty"`
+	Metrics  Metrics   `json:"metrics"`
 	// Files are the files that stand beside the record in the run folder and belong to it, sorted by name.
 	Files []File `json:"files"`
 }

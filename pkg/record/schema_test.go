@@ -111,10 +111,12 @@ func extra() map[string]map[string]any {
 		"Metrics.dlio": {"type": "object", "additionalProperties": map[string]any{
 			"anyOf": append(scalar[:3:3], map[string]any{"type": "array", "items": map[string]any{"anyOf": scalar}}),
 		}},
-		"Journal.head": digest,
-		"File.blake3":  digest,
-		"Figure.unit":  {"type": "string", "minLength": 1},
-		"Folder.role":  {"enum": []any{RoleData, RoleCheckpoints, RoleResults}},
+		"Journal.head":     digest,
+		"ReplayOf.archive": map[string]any{"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"},
+		"ReplayOf.record":  digest,
+		"File.blake3":      digest,
+		"Figure.unit":      {"type": "string", "minLength": 1},
+		"Folder.role":      {"enum": []any{RoleData, RoleCheckpoints, RoleResults}},
 	}
 }
 
