@@ -151,11 +151,15 @@ func newBlocks(s Series) (*blocks, error) {
 	if b.seconds[at] == 0 || b.work[at] == 0 {
 		return nil, fmt.Errorf("%w: %v of work in %v s", ErrFew, b.work[at], b.seconds[at])
 	}
-	b.draws = (n + b.length - 1) / b.length
+	all := 0
+	for i := range b.starts {
+		all += b.ends[i] - b.starts[i]
+	}
+	b.draws = max(1, (n*len(b.starts)+all-1)/all) // blocks of short stretches are shorter: as many as make n steps in the mean
 	return b, nil
 }
 
-// resample is the rate of as many steps as there are, drawn in blocks.
+// resample is the rate of as many steps as there are, in the mean, drawn in blocks.
 func (b *blocks) resample(draw *rand.Rand) float64 {
 	var work, seconds float64
 	for range b.draws {
