@@ -90,6 +90,11 @@ metric: {au: 0.01}
 		{"push a REGISTRY/results/small:v1 --json", cli + "push", exitDone},
 		{"pull REGISTRY/results/small:v1 --archive pulled --json", cli + "pull", exitDone},
 		{"verify REGISTRY/results/small:v1 --key k.pub --json", cli + "verdict", exitDone},
+		{"attest r --manifest d.manifest.json --archive by-other --key other.key --json", cli + "attest", exitDone},
+		{"attach REGISTRY/results/small:v1 BUNDLE --json", cli + "attach", exitDone},
+		{"attach a BUNDLE --json", cli + "attach", exitDone},
+		{"referrers REGISTRY/results/small:v1 --json", cli + "referrers", exitDone},
+		{"verify a --key k.pub --json", cli + "verdict", exitDone},
 		{"pipeline small.yaml --dir p --json", record, exitDone},
 		{"audit challenge p/archive --from x --count 2", base + "audit-challenge-v1.schema.json", exitDone},
 		{"audit challenge p/archive --from x --count 2 --out challenge.json", "", exitDone},
@@ -112,6 +117,12 @@ metric: {au: 0.01}
 				s.line = strings.Replace(s.line, "ROOT", h.Root.String(), 1)
 			}
 			s.line = strings.Replace(s.line, "REGISTRY", host, 1)
+			if strings.Contains(s.line, "BUNDLE") {
+				if err := writeBundles("by-other", "bundle"); err != nil {
+					t.Fatal(err)
+				}
+				s.line = strings.Replace(s.line, "BUNDLE", "bundle.0", 1)
+			}
 			out := runJSON(t, s.line, s.code)
 			if s.schema == "" {
 				return

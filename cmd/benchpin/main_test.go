@@ -37,6 +37,7 @@ func TestScripts(t *testing.T) {
 			"interrupted": interrupted,
 			"put":         put,
 			"registry":    startRegistry,
+			"bundles":     extractBundles,
 			"rank":        rank,
 			"reread":      reread,
 			"signalled":   signalled,

@@ -30,7 +30,7 @@ func (a *app) registryOptions(f *registryFlags) registry.Options {
 // argument is a reference and no folder has that name. done removes what was made for it.
 func (a *app) archiveAt(ctx context.Context, arg string, f *registryFlags) (dir string, done func(), err error) {
 	if _, err := os.Lstat(arg); err == nil || !registry.IsReference(arg) {
-		return arg, func() {}, nil
+		return arg, func() {}, nil // whatever is there is meant, also where the name reads as a reference
 	}
 	temporary, err := os.MkdirTemp("", "benchpin-pull-*")
 	if err != nil {
@@ -102,7 +102,7 @@ Standard output is the reference by digest.`,
 				return err
 			}
 			for _, other := range pulled.Others {
-				a.notef("left in the registry: %s (%s): %s", other.Digest, other.ArtifactType, other.Why)
+				a.notef("left in the registry: %s (%s): %s", other.Digest, other.ArtifactType, other.Other)
 			}
 			if asJSON {
 				return a.printJSON(pulled)

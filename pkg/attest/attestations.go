@@ -238,6 +238,51 @@ type foreignStatement struct {
 	PredicateType string `json:"predicateType"`
 }
 
+// BundleInfo is what a bundle says it is. Nobody checked a signature.
+type BundleInfo struct {
+	// PredicateType is that of its statement, Key the hint of the key that it names, "" for none.
+	PredicateType, Key string
+	// SHA256 are the SHA-256 digests of the subjects of its statement, in hex, in order.
+	SHA256 []string
+}
+
+// DescribeBundle reads what a Sigstore bundle with an in-toto statement of any version says it is, without a key. It checks the form and
+// nothing else. Errors are *fault.Fault.
+func DescribeBundle(data []byte) (*BundleInfo, error) {
+	b, err := parseBundle(data)
+	if err != nil {
+		return nil, err
+	}
+	s, err := parseForeign(b.Envelope.Payload)
+	if err != nil {
+		return nil, inPayload(err)
+	}
+	info := &BundleInfo{PredicateType: s.PredicateType, Key: b.VerificationMaterial.PublicKey.Hint}
+	for _, subject := range s.Subject {
+		info.SHA256 = append(info.SHA256, subject.Digest["sha256"])
+	}
+	return info, nil
+}
+
+func parseForeign(payload []byte) (*foreignStatement, error) {
+	if err := strictjson.Valid(payload, limits.BundleBytes); err != nil {
+		return nil, err
+	}
+	var s foreignStatement
+	if err := json.Unmarshal(payload, &s); err != nil {
+		return nil, fault.New(fault.WrongType, "", "no in-toto statement: "+err.Error())
+	}
+	switch {
+	case !strings.HasPrefix(s.Type, "https://in-toto.io/Statement/v"):
+		return nil, fault.New(fault.StatementType, "_type", fmt.Sprintf("expected an in-toto statement, found %q", shorten(s.Type)))
+	case s.PredicateType == "":
+		return nil, fault.New(fault.PredicateType, "predicateType", "it is empty")
+	case len(s.Subject) > limits.Subjects:
+		return nil, fault.New(fault.Limit, "subject", fmt.Sprintf("%d subjects, at most %d are read", len(s.Subject), limits.Subjects))
+	}
+	return &s, nil
+}
+
 // judgeForeign looks at a bundle that is none of ours: signed by an accepted key, with an in-toto statement that other programs write,
 // such as cosign's, which is still Statement/v0.1 and knows only the archive's sha256.
 func (v *verifier) judgeForeign(j *judgedBundle, raw []byte) {
@@ -250,11 +295,8 @@ func (v *verifier) judgeForeign(j *judgedBundle, raw []byte) {
 		return
 	}
 	j.Key = key.Hint()
-	if strictjson.Valid(b.Envelope.Payload, limits.BundleBytes) != nil {
-		return
-	}
-	var s foreignStatement
-	if json.Unmarshal(b.Envelope.Payload, &s) != nil || !strings.HasPrefix(s.Type, "https://in-toto.io/Statement/v") || len(s.Subject) > limits.Subjects {
+	s, err := parseForeign(b.Envelope.Payload)
+	if err != nil {
 		return
 	}
 	j.PredicateType = fault.Printable(shorten(s.PredicateType))

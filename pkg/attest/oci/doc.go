@@ -20,6 +20,12 @@ const (
 	emptyType    = string(types.OCIEmptyJSON)
 )
 
+// AnnotationPredicate is the annotation of a referrer's manifest that announces the type of its predicate.
+const AnnotationPredicate = "dev.sigstore.bundle.predicateType"
+
+// EmptyConfig is the content of every manifest's configuration: an empty JSON object.
+const EmptyConfig = emptyBytes
+
 // MaxBundleBytes is the size of the largest bundle that an archive may carry.
 const MaxBundleBytes = limits.BundleBytes
 
@@ -29,7 +35,7 @@ const (
 	annotationCreated   = "org.opencontainers.image.created"
 	annotationRef       = "org.opencontainers.image.ref.name"
 	annotationContent   = "dev.sigstore.bundle.content"
-	annotationPredicate = "dev.sigstore.bundle.predicateType"
+	annotationPredicate = AnnotationPredicate
 
 	// created is the creation time in every manifest: a real time would give the same content another digest each time.
 	created = "1970-01-01T00:00:00Z"

@@ -84,6 +84,19 @@ func (l *Layout) Documents() (archive []byte, bundles [][]byte, err error) {
 	return archive, bundles, nil
 }
 
+// ReferrerDocument returns the bytes of the manifest of a bundle that refers to an archive. The predicate type is announced as it is given.
+func ReferrerDocument(archive, bundle Digests, predicateType string) ([]byte, error) {
+	if bundle.Size > limits.BundleBytes {
+		return nil, fault.New(fault.Limit, "", fmt.Sprintf("a bundle of %d bytes, at most %d are allowed", bundle.Size, limits.BundleBytes))
+	}
+	raw, err := strictjson.Marshal(referrerManifest(archive, bundle, predicateType))
+	if err != nil {
+		return nil, err
+	}
+	var again manifest
+	return raw, readDocument(raw, &again)
+}
+
 // Empty is the two bytes that stand for "no configuration" in every manifest.
 func (l *Layout) Empty() *Blob {
 	return &Blob{Digests: digestsOf([]byte(emptyBytes)), content: strings.NewReader(emptyBytes)}

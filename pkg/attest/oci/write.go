@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/benchpin/benchpin/pkg/attest/fault"
 	"github.com/benchpin/benchpin/pkg/attest/internal/limits"
@@ -34,6 +35,10 @@ type Writer struct {
 	subject   Digests
 	sealed    bool
 	referrers []descriptor
+
+	// Of an archive that is made in a folder that another attempt may have left: its lock, and the names of the blobs that belong to it.
+	lock *os.File
+	used map[string]bool
 }
 
 // ErrExists is returned by Create when something that is not an empty folder is in the archive's place.
@@ -120,6 +125,7 @@ func (w *Writer) Seal(ctx context.Context) (Digests, error) {
 		return Digests{}, fmt.Errorf("seal archive: %w", err)
 	}
 	w.subject, w.sealed = g, true
+	w.uses(g.Hex(), emptyConfig().Digest.hex())
 	return g, nil
 }
 
@@ -136,7 +142,11 @@ func (w *Writer) Attach(ctx context.Context, predicateType string, bundle []byte
 	if err != nil {
 		return err
 	}
+	if slices.ContainsFunc(w.referrers, func(o descriptor) bool { return o.Digest == d.Digest }) {
+		return nil // it is there already
+	}
 	w.referrers = append(w.referrers, d)
+	w.uses(d.Digest.hex(), digestsOf(bundle).Hex())
 	return nil
 }
 
@@ -150,6 +160,9 @@ func (w *Writer) Finish() error {
 	}
 	raw, err := strictjson.Marshal(layoutIndex(archiveEntry(w.subject), w.referrers))
 	if err != nil {
+		return fmt.Errorf("finish archive: %w", err)
+	}
+	if err := w.sweep(); err != nil {
 		return fmt.Errorf("finish archive: %w", err)
 	}
 	if err := writeFile(filepath.Join(w.staging, layoutName), []byte(layoutBytes)); err != nil {
@@ -183,7 +196,7 @@ func (w *Writer) Commit() error {
 		return errors.Join(fmt.Errorf("commit archive %s: %w", w.dir, err), w.Abort())
 	}
 	w.staging = ""
-	return syncFolder(filepath.Dir(w.dir))
+	return errors.Join(syncFolder(filepath.Dir(w.dir)), w.unlock())
 }
 
 // Abort removes what was staged.
@@ -193,7 +206,7 @@ func (w *Writer) Abort() error {
 	}
 	staging := w.staging
 	w.staging = ""
-	if err := os.RemoveAll(staging); err != nil {
+	if err := errors.Join(os.RemoveAll(staging), w.unlock()); err != nil {
 		return fmt.Errorf("abort archive: %w", err)
 	}
 	return nil
@@ -243,7 +256,9 @@ func Attach(ctx context.Context, dir, predicateType string, bundle []byte) error
 	}
 	referrers := []descriptor{d}
 	for _, b := range l.Bundles {
-		referrers = append(referrers, referrerEntry(b.manifest, b.PredicateType))
+		if b.manifest.Hex() != d.Digest.hex() { // else it is there already
+			referrers = append(referrers, referrerEntry(b.manifest, b.PredicateType))
+		}
 	}
 	raw, err := strictjson.Marshal(layoutIndex(archiveEntry(l.Manifest), referrers))
 	if err != nil {

@@ -2,17 +2,13 @@ package registry
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"github.com/benchpin/benchpin/pkg/attest/internal/limits"
 	"github.com/benchpin/benchpin/pkg/attest/oci"
 )
 
@@ -23,37 +19,15 @@ type Pulled struct {
 	Digest    string `json:"digest"`
 	Bytes     int64  `json:"bytes"`
 	// Bundles counts the attestations that came with it; Others are referrers of other kinds, which stay in the registry.
-	Bundles int     `json:"bundles"`
-	Others  []Other `json:"others"`
-}
-
-// Other is a referrer of an archive that is no bundle that could be taken along.
-type Other struct {
-	Digest       string `json:"digest"`
-	ArtifactType string `json:"artifact_type"`
-	// Why says why it was left.
-	Why string `json:"why"`
-}
-
-// Referrer is a bundle that refers to an archive in a registry.
-type Referrer struct {
-	// Digest is that of its manifest.
-	Digest        string
-	PredicateType string
-	Bundle        []byte
+	Bundles int        `json:"bundles"`
+	Others  []Referrer `json:"others"`
 }
 
 // Pull fetches the archive that ref names, with every bundle that refers to it, into folder dir, which must not exist or be empty. The
-// folder appears whole or not at all. Bundles are taken over as they are and not judged; verifying the folder judges them.
+// folder appears whole or not at all. When the connection fails for good, the blobs that came whole are kept beside it, and the next Pull of
+// the same archive to the same place goes on from there. Bundles are taken over as they are and not judged; verifying the folder judges them.
 func Pull(ctx context.Context, ref, dir string, o Options) (*Pulled, error) {
-	r, err := ParseReference(ref)
-	if err != nil {
-		return nil, err
-	}
-	if r.tag == "" && r.digest == "" {
-		return nil, fmt.Errorf("%q: %w: expected a tag or a digest after the repository", ref, ErrReference)
-	}
-	c, err := newClient(ctx, r, o)
+	c, r, err := open(ctx, ref, o)
 	if err != nil {
 		return nil, err
 	}
@@ -65,26 +39,24 @@ func Pull(ctx context.Context, ref, dir string, o Options) (*Pulled, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pull %s: manifest %s: %w", ref, digest, err)
 	}
-	w, err := oci.Create(dir)
+	w, err := oci.Resume(dir, strings.TrimPrefix(digest, "sha256:"))
 	if err != nil {
 		return nil, err
 	}
-	out := &Pulled{Reference: r.Pinned(digest), Digest: digest, Others: []Other{}}
+	out := &Pulled{Reference: r.Pinned(digest), Digest: digest, Others: []Referrer{}}
 	if err := c.fill(ctx, w, parts, digest, out); err != nil {
-		return nil, errors.Join(fmt.Errorf("pull %s: %w", ref, err), w.Abort())
+		return nil, fmt.Errorf("pull %s: %w", ref, c.leave(w, out, err))
 	}
-	bundles, others, err := c.referrers(digest)
-	if err == nil {
-		out.Others = append(out.Others, others...)
-		for _, b := range bundles {
-			if err = w.Attach(ctx, b.PredicateType, b.Bundle); err != nil {
-				break
-			}
-			out.Bundles++
+	err = c.referrers(digest, func(one Referrer) error {
+		if one.Other != "" {
+			out.Others = append(out.Others, one)
+			return nil
 		}
-	}
+		out.Bundles++
+		return w.Attach(ctx, one.PredicateType, one.Bundle)
+	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("pull %s: %w", ref, err), w.Abort())
+		return nil, fmt.Errorf("pull %s: %w", ref, c.leave(w, out, err))
 	}
 	if err := w.Commit(); err != nil {
 		return nil, err
@@ -93,23 +65,39 @@ func Pull(ctx context.Context, ref, dir string, o Options) (*Pulled, error) {
 	return out, nil
 }
 
+// leave ends a pull that failed. What came whole is kept where another attempt may be luckier.
+func (c *client) leave(w *oci.Writer, out *Pulled, err error) error {
+	if out.Bytes == 0 || !(passing(err) || c.ctx.Err() != nil) || errors.Is(err, ErrDamaged) {
+		return errors.Join(err, w.Abort())
+	}
+	kept, problem := w.Keep()
+	if problem != nil {
+		return errors.Join(err, problem)
+	}
+	return fmt.Errorf("%w; %d bytes came whole and are kept in %s: repeat the command to go on from there, or remove that folder", err, out.Bytes, kept)
+}
+
 // archive resolves a reference, once, and returns the digest and the bytes of the manifest.
 func (c *client) archive(r Reference) (digest string, raw []byte, err error) {
 	var got *remote.Descriptor
-	if r.digest != "" {
-		got, err = remote.Get(c.repo.Digest(r.digest), c.with...)
-	} else {
-		got, err = remote.Get(c.repo.Tag(r.tag), c.with...)
-	}
+	err = c.retry(c.ctx, func() error {
+		var err error
+		if r.digest != "" {
+			got, err = c.puller.Get(c.ctx, c.repo.Digest(r.digest))
+		} else {
+			got, err = c.puller.Get(c.ctx, c.repo.Tag(r.tag))
+		}
+		if err != nil {
+			return damaged(err)
+		}
+		digest = "sha256:" + oci.DigestsOf(got.Manifest).Hex()
+		if want := got.Digest.String(); digest != want || (r.digest != "" && digest != r.digest) {
+			return fmt.Errorf("%w: expected the manifest %s, found %s", ErrDamaged, want, digest)
+		}
+		return nil
+	})
 	if err != nil {
 		return "", nil, c.explain("pull "+r.String(), err)
-	}
-	if len(got.Manifest) > limits.ManifestBytes {
-		return "", nil, fmt.Errorf("pull %s: %w: a manifest of %d bytes, at most %d are read", r, ErrDamaged, len(got.Manifest), limits.ManifestBytes)
-	}
-	digest = "sha256:" + oci.DigestsOf(got.Manifest).Hex()
-	if want := got.Digest.String(); digest != want || (r.digest != "" && digest != r.digest) {
-		return "", nil, fmt.Errorf("pull %s: %w: expected the manifest %s, found %s", r, ErrDamaged, want, digest)
 	}
 	return digest, got.Manifest, nil
 }
@@ -117,14 +105,13 @@ func (c *client) archive(r Reference) (digest string, raw []byte, err error) {
 // fill packs the layers again, which gives the same manifest.
 func (c *client) fill(ctx context.Context, w *oci.Writer, parts []oci.Part, digest string, out *Pulled) error {
 	for _, p := range parts {
-		g, err := w.Add(ctx, oci.Source{Title: p.Title, MediaType: p.MediaType, Open: func() (io.ReadCloser, error) { return c.blob(ctx, p.Hex, p.Size) }})
+		err := c.retry(ctx, func() error {
+			return damaged(w.AddPart(ctx, p, func() (io.ReadCloser, error) { return c.blob(ctx, p.Hex, p.Size) }))
+		})
 		if err != nil {
-			return err
+			return c.explain(p.Title, err)
 		}
-		if g.Hex() != p.Hex || g.Size != p.Size {
-			return fmt.Errorf("%s: %w: expected %d bytes with sha256 %s, found %d with %s", p.Title, ErrDamaged, p.Size, p.Hex, g.Size, g.Hex())
-		}
-		out.Bytes += g.Size
+		out.Bytes += p.Size
 	}
 	g, err := w.Seal(ctx)
 	if err != nil {
@@ -144,7 +131,7 @@ type body struct {
 
 // blob opens a blob of the repository.
 func (c *client) blob(ctx context.Context, hex string, size int64) (io.ReadCloser, error) {
-	layer, err := remote.Layer(c.repo.Digest("sha256:"+hex), append(c.with, remote.WithContext(ctx))...)
+	layer, err := c.puller.Layer(ctx, c.repo.Digest("sha256:"+hex))
 	if err != nil {
 		return nil, c.explain("blob sha256:"+hex, err)
 	}
@@ -155,89 +142,18 @@ func (c *client) blob(ctx context.Context, hex string, size int64) (io.ReadClose
 	return body{io.LimitReader(r, size+1), r}, nil
 }
 
-// referrerDocument is as much of a referrer's manifest as decides what it is. Whoever wrote it may have written more.
-type referrerDocument struct {
-	ArtifactType string          `json:"artifactType"`
-	Layers       []v1.Descriptor `json:"layers"`
-	Subject      *v1.Descriptor  `json:"subject"`
-	Annotations  map[string]string
-}
-
-// referrers fetches what refers to an archive. The list is not believed: each manifest in it decides by its own bytes whether it refers
-// to the archive, and what it is. The bundles are in the order of their digests.
-func (c *client) referrers(digest string) ([]Referrer, []Other, error) {
-	index, err := remote.Referrers(c.repo.Digest(digest), c.with...)
-	if err != nil {
-		return nil, nil, c.explain("list what refers to "+digest, err)
+// damaged gives an error about content that was checked on its way the class that it has here: go-containerregistry only has texts for it.
+func damaged(err error) error {
+	if err == nil || errors.Is(err, ErrDamaged) {
+		return err
 	}
-	list, err := index.IndexManifest()
-	if err != nil {
-		return nil, nil, fmt.Errorf("list what refers to %s: %w", digest, err)
-	}
-	if n := len(list.Manifests); n > limits.ReferrersListed {
-		return nil, nil, tooMany(n)
-	}
-	var digests []string
-	for _, d := range list.Manifests {
-		digests = append(digests, d.Digest.String())
-	}
-	slices.Sort(digests)
-	var bundles []Referrer
-	var others []Other
-	for _, d := range slices.Compact(digests) {
-		b, other, err := c.referrer(d, digest)
-		switch {
-		case err != nil:
-			return nil, nil, err
-		case other != nil:
-			others = append(others, *other)
-		case len(bundles) == limits.Referrers:
-			return nil, nil, fmt.Errorf("%w: more than %d bundles refer to %s", ErrDamaged, limits.Referrers, digest)
-		default:
-			bundles = append(bundles, *b)
+	for _, text := range []string{"error verifying sha256", "error verifying size", "does not match expected size", "does not match requested digest"} {
+		if strings.Contains(err.Error(), text) {
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 	}
-	return bundles, others, nil
-}
-
-// referrer fetches one referrer of the archive with the given digest.
-func (c *client) referrer(digest, archive string) (*Referrer, *Other, error) {
-	got, err := remote.Get(c.repo.Digest(digest), c.with...)
-	if err != nil {
-		return nil, nil, c.explain("referrer "+digest, err)
+	if errors.Is(err, oci.ErrPart) {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	if len(got.Manifest) > limits.ManifestBytes || "sha256:"+oci.DigestsOf(got.Manifest).Hex() != digest {
-		return nil, nil, fmt.Errorf("referrer %s: %w", digest, ErrDamaged)
-	}
-	var m referrerDocument
-	if err := json.Unmarshal(got.Manifest, &m); err != nil {
-		return nil, &Other{Digest: digest, Why: "its manifest is not JSON"}, nil
-	}
-	leave := func(why string) (*Referrer, *Other, error) {
-		return nil, &Other{Digest: digest, ArtifactType: m.ArtifactType, Why: why}, nil
-	}
-	switch {
-	case m.Subject == nil || m.Subject.Digest.String() != archive:
-		return leave("it does not refer to this archive")
-	case m.ArtifactType != oci.BundleType || len(m.Layers) != 1 || string(m.Layers[0].MediaType) != oci.BundleType:
-		return leave("it is no Sigstore bundle v0.3")
-	case m.Layers[0].Size < 0 || m.Layers[0].Size > limits.BundleBytes:
-		return leave(fmt.Sprintf("its bundle has %d bytes, at most %d are read", m.Layers[0].Size, limits.BundleBytes))
-	case m.Layers[0].Digest.Algorithm != "sha256":
-		return leave("its bundle has no sha256 digest")
-	}
-	r, err := c.blob(c.ctx, m.Layers[0].Digest.Hex, m.Layers[0].Size)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer r.Close()
-	raw, err := io.ReadAll(r)
-	if err != nil {
-		return nil, nil, c.explain("bundle of referrer "+digest, err)
-	}
-	if g := oci.DigestsOf(raw); g.Hex() != m.Layers[0].Digest.Hex || g.Size != m.Layers[0].Size {
-		return nil, nil, fmt.Errorf("bundle of referrer %s: %w: expected %s, found sha256:%s", digest, ErrDamaged, m.Layers[0].Digest, g.Hex())
-	}
-	predicate := m.Annotations["dev.sigstore.bundle.predicateType"]
-	return &Referrer{Digest: digest, PredicateType: strings.ToValidUTF8(predicate, ""), Bundle: raw}, nil, nil
+	return err
 }

@@ -2,10 +2,11 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
@@ -90,46 +91,86 @@ func Push(ctx context.Context, dir, ref string, o Options) (*Pushed, error) {
 	}
 	out := &Pushed{Reference: r.Pinned(digest), Digest: digest, Tag: r.tag, Bundles: []string{}}
 	blobs := blobsOf(l)
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(c.o.Jobs)
 	for _, b := range blobs {
 		out.Bytes += b.size
-		g.Go(func() error {
-			if gctx.Err() != nil {
-				return context.Cause(gctx)
-			}
-			return c.explain(fmt.Sprintf("push %s: blob %s, %d bytes", ref, b.digest, b.size), remote.WriteLayer(c.repo, b, append(c.with, remote.WithContext(gctx))...))
-		})
 	}
-	if err := g.Wait(); err != nil {
-		return nil, err
+	if err := c.upload(blobs); err != nil {
+		return nil, fmt.Errorf("push %s: %w", ref, err)
 	}
 	c.o.Progress(fmt.Sprintf("pushed   %d blobs, %d bytes", len(blobs), out.Bytes))
 	if err := c.put(digest, archive); err != nil {
 		return nil, err
 	}
-	for i, raw := range bundles {
-		d := "sha256:" + oci.DigestsOf(raw).Hex()
-		if err := c.put(d, raw); err != nil {
-			return nil, fmt.Errorf("%s: %w", l.Bundles[i].PredicateType, err)
-		}
-		out.Bundles = append(out.Bundles, d)
+	if out.Bundles, err = c.refer(digest, bundles); err != nil {
+		return nil, fmt.Errorf("push %s: %w", ref, err)
 	}
 	c.o.Progress(fmt.Sprintf("pushed   %s with %d attestations", digest, len(bundles)))
 	if r.tag == "" {
 		return out, nil
 	}
-	if err := c.explain("push "+ref+": move the tag", remote.Put(c.repo.Tag(r.tag), document(archive), c.with...)); err != nil {
+	err = c.retry(ctx, func() error { return c.pusher.Put(ctx, c.repo.Tag(r.tag), document(archive)) })
+	if err := c.explain("push "+ref+": move the tag", err); err != nil {
 		return nil, err
 	}
 	c.o.Progress("tagged   " + r.repo.Name() + ":" + r.tag)
 	return out, nil
 }
 
+// upload sends the blobs that the registry lacks, several at once.
+func (c *client) upload(blobs []*blob) error {
+	g, ctx := errgroup.WithContext(c.ctx)
+	g.SetLimit(c.o.Jobs)
+	for _, b := range blobs {
+		g.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			err := c.retry(ctx, func() error { return c.pusher.Upload(ctx, c.repo, b) })
+			return c.explain(fmt.Sprintf("blob %s, %d bytes", b.digest, b.size), err)
+		})
+	}
+	return g.Wait()
+}
+
 // put puts a manifest under its digest. A manifest with a subject is also entered into the list of that subject's referrers where the
 // registry does not do so itself.
 func (c *client) put(digest string, raw []byte) error {
-	return c.explain("push manifest "+digest, remote.Put(c.repo.Digest(digest), document(raw), c.with...))
+	return c.explain("push manifest "+digest, c.retry(c.ctx, func() error { return c.pusher.Put(c.ctx, c.repo.Digest(digest), document(raw)) }))
+}
+
+// errMissing: the registry does not list a referrer that it was given.
+var errMissing = errors.New("the registry does not list it among what refers to the archive")
+
+// refer puts the manifests of bundles and sees to it that the registry lists them. A registry without the Referrers API has the list under
+// a tag that every writer replaces as a whole, so that two of them at once lose entries: what is missing is put again.
+func (c *client) refer(archive string, bundles [][]byte) ([]string, error) {
+	digests := make([]string, len(bundles))
+	for i, raw := range bundles {
+		digests[i] = "sha256:" + oci.DigestsOf(raw).Hex()
+		if err := c.put(digests[i], raw); err != nil {
+			return nil, err
+		}
+	}
+	if len(bundles) == 0 {
+		return digests, nil
+	}
+	err := c.retry(c.ctx, func() error {
+		listed, err := c.list(archive)
+		if err != nil {
+			return err
+		}
+		var missing error
+		for i, digest := range digests {
+			if !slices.Contains(listed, digest) {
+				missing = fmt.Errorf("referrer %s: %w", digest, errMissing)
+				if err := c.put(digest, bundles[i]); err != nil {
+					return err
+				}
+			}
+		}
+		return missing
+	})
+	return digests, err
 }
 
 // blobsOf are the blobs of an archive, each once.
@@ -137,11 +178,10 @@ func blobsOf(l *oci.Layout) []*blob {
 	var out []*blob
 	seen := map[string]bool{}
 	add := func(mediaType string, b *oci.Blob) {
-		if seen[b.Hex()] {
-			return
+		if !seen[b.Hex()] {
+			seen[b.Hex()] = true
+			out = append(out, newBlob(mediaType, b, b.Digests))
 		}
-		seen[b.Hex()] = true
-		out = append(out, &blob{content: b, digest: v1.Hash{Algorithm: "sha256", Hex: b.Hex()}, size: b.Size, mediaType: types.MediaType(mediaType)})
 	}
 	for _, layer := range l.Layers {
 		add(layer.MediaType, layer.Blob)
@@ -153,8 +193,11 @@ func blobsOf(l *oci.Layout) []*blob {
 	return out
 }
 
+func newBlob(mediaType string, content io.ReaderAt, g oci.Digests) *blob {
+	return &blob{content: content, digest: v1.Hash{Algorithm: "sha256", Hex: g.Hex()}, size: g.Size, mediaType: types.MediaType(mediaType)}
+}
+
 var (
 	_ v1.Layer        = (*blob)(nil)
 	_ remote.Taggable = document(nil)
-	_ name.Reference  = name.Digest{}
 )

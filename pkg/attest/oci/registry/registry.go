@@ -7,15 +7,13 @@ package registry
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
-	"os"
-	"regexp"
-	"strings"
+	"syscall"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -29,7 +27,8 @@ import (
 // Options says how a registry is reached. The zero value uses TLS with the system's certificates and the credentials of docker's and
 // podman's configuration and credential helpers.
 type Options struct {
-	// PlainHTTP allows a registry to be reached without TLS. Those on the loopback interface are reached so without being told.
+	// PlainHTTP allows a registry to be reached without TLS. One on the loopback interface is reached so without being told, where it does
+	// not speak TLS and CAFile is empty.
 	PlainHTTP bool
 	// CAFile is a file of PEM certificates that a registry may be trusted by, beside the system's; "" is none.
 	CAFile string
@@ -41,8 +40,9 @@ type Options struct {
 	UserAgent string
 	// Progress, if not nil, is told what was done, a line each.
 	Progress func(line string)
-	// Transport replaces the connection to the registry, in tests.
+	// Transport replaces the connection to the registry, in tests; Wait the second between a failure and the next attempt, which grows.
 	Transport http.RoundTripper
+	Wait      time.Duration
 }
 
 // Errors of references and registries, for errors.Is.
@@ -57,79 +57,20 @@ var (
 	ErrNotFound = errors.New("not found in the registry")
 	// ErrDamaged: the registry gave something else than what was asked for.
 	ErrDamaged = errors.New("the registry gave something else than was asked for")
+	// ErrLimit: the registry gave more than is read.
+	ErrLimit = errors.New("the registry gives more than is read")
 )
 
-// Reference is where an archive stands: HOST[:PORT]/REPOSITORY with a tag, a digest, or neither.
-type Reference struct {
-	repo   name.Repository
-	tag    string // "" is none
-	digest string // "sha256:..." or ""
-}
-
-// IsReference reports whether a text looks like a reference, and not like a path: its first element has a dot or a colon, or is localhost,
-// and something follows it.
-func IsReference(text string) bool {
-	host, rest, found := strings.Cut(text, "/")
-	if !found || rest == "" || host == "" || host == "." || host == ".." {
-		return false
-	}
-	return strings.ContainsAny(host, ".:") || host == "localhost"
-}
-
-// ParseReference reads HOST[:PORT]/REPOSITORY[:TAG][@sha256:DIGEST].
-func ParseReference(text string) (Reference, error) {
-	// The form of a repository's name in the OCI distribution specification, "Pulling manifests".
-	repositoryName := regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$`)
-	rest, digest, pinned := strings.Cut(text, "@")
-	host, path, _ := strings.Cut(rest, "/")
-	path, tag, tagged := strings.Cut(path, ":")
-	bad := func(err error) (Reference, error) {
-		return Reference{}, fmt.Errorf("%q: %w: expected HOST[:PORT]/REPOSITORY[:TAG] or HOST[:PORT]/REPOSITORY@sha256:DIGEST: %v", text, ErrReference, err)
-	}
-	if !IsReference(host + "/" + path) {
-		return bad(errors.New("it does not begin with a host, such as ghcr.io or localhost:5000"))
-	}
-	if !repositoryName.MatchString(path) {
-		return bad(fmt.Errorf("repository %q: expected lower-case letters, digits, single . _ - between them, and /", path))
-	}
-	repo, err := name.NewRepository(host+"/"+path, name.StrictValidation)
-	if err != nil {
-		return bad(err)
-	}
-	if tagged {
-		if _, err := name.NewTag(repo.Name()+":"+tag, name.StrictValidation); err != nil {
-			return bad(err)
-		}
-	}
-	if pinned {
-		if _, err := name.NewDigest(repo.Name()+"@"+digest, name.StrictValidation); err != nil {
-			return bad(err)
-		}
-	}
-	return Reference{repo: repo, tag: tag, digest: digest}, nil
-}
-
-// String is the reference in its full form.
-func (r Reference) String() string {
-	s := r.repo.Name()
-	if r.tag != "" {
-		s += ":" + r.tag
-	}
-	if r.digest != "" {
-		s += "@" + r.digest
-	}
-	return s
-}
-
-// Pinned is the reference of content with a digest in the same repository.
-func (r Reference) Pinned(digest string) string { return r.repo.Name() + "@" + digest }
-
-// client is one registry as it is asked.
+// client is one repository as it is asked. All requests share one log-in.
 type client struct {
-	ctx  context.Context
-	repo name.Repository
-	o    Options
-	with []remote.Option
+	ctx    context.Context
+	repo   name.Repository
+	o      Options
+	puller *remote.Puller
+	pusher *remote.Pusher
+	// listing reads the lists of referrers, which come in pages; nil before the first.
+	listing http.RoundTripper
+	guarded http.RoundTripper
 }
 
 func newClient(ctx context.Context, r Reference, o Options) (*client, error) {
@@ -159,53 +100,53 @@ func newClient(ctx context.Context, r Reference, o Options) (*client, error) {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
-	guarded := &guard{inner: t, plain: o.PlainHTTP}
-	return &client{ctx: ctx, repo: repo, o: o, with: []remote.Option{remote.WithContext(ctx), remote.WithTransport(guarded), remote.WithAuthFromKeychain(o.Keychain),
-		remote.WithJobs(o.Jobs), remote.WithUserAgent(o.UserAgent)}}, nil
+	if o.Wait <= 0 {
+		o.Wait = time.Second
+	}
+	g := &guard{inner: t, plain: o.PlainHTTP, tlsOnly: o.CAFile != "" && !o.PlainHTTP, host: repo.RegistryStr()}
+	c := &client{ctx: ctx, repo: repo, o: o, guarded: g}
+	with := []remote.Option{remote.WithContext(ctx), remote.WithTransport(g), remote.WithAuthFromKeychain(o.Keychain), remote.WithJobs(o.Jobs),
+		remote.WithUserAgent(o.UserAgent), remote.WithRetryBackoff(remote.Backoff{Duration: o.Wait, Factor: 3, Jitter: 0.1, Steps: 3})}
+	var err error
+	if c.puller, err = remote.NewPuller(with...); err == nil {
+		c.pusher, err = remote.NewPusher(with...)
+	}
+	return c, err
 }
 
-func newTransport(caFile string) (http.RoundTripper, error) {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.ResponseHeaderTimeout = 5 * time.Minute // a registry may hash a large blob before it answers
-	if caFile == "" {
-		return t, nil
+// attempts is how often something is tried that a registry may do at another time.
+const attempts = 5
+
+// retry calls f until it succeeds, fails for good, or was called often enough. What it does must be repeatable.
+func (c *client) retry(ctx context.Context, f func() error) error {
+	for i := 1; ; i++ {
+		err := f()
+		if err == nil || i == attempts || ctx.Err() != nil || !passing(err) {
+			return err
+		}
+		wait := c.o.Wait << (i - 1)
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(wait + rand.N(wait/4+1)): // several writers do not meet again at the same instant
+		}
 	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool()
-	}
-	pem, err := os.ReadFile(caFile)
-	if err != nil {
-		return nil, fmt.Errorf("certificates for the registry: %w", err)
-	}
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("certificates for the registry: expected PEM certificates in %s, found none", caFile)
-	}
-	t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-	return t, nil
 }
 
-// guard refuses requests without TLS to other hosts than this one: go-containerregistry also takes private networks, and names that end
-// in .local, for safe.
-type guard struct {
-	inner http.RoundTripper
-	plain bool
-}
-
-// RoundTrip sends the request if its address is allowed.
-func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Scheme != "https" && !g.plain && !loopback(r.URL.Hostname()) {
-		return nil, fmt.Errorf("%w: %s is to be reached without TLS; give --plain-http if that is meant", ErrPlainHTTP, r.URL.Host)
+// passing reports whether an error may go away by itself: a connection that broke, content that was cut short or damaged on its way, a
+// registry that is busy or restarts.
+func passing(err error) bool {
+	var answer *transport.Error
+	if errors.As(err, &answer) {
+		return answer.StatusCode >= 500 || answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode == http.StatusRequestTimeout
 	}
-	return g.inner.RoundTrip(r)
-}
-
-func loopback(host string) bool {
-	if host == "localhost" {
-		return true
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		return dns.IsTemporary
 	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
+	var network net.Error
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		errors.Is(err, net.ErrClosed) || errors.Is(err, ErrDamaged) || errors.Is(err, errMissing) || (errors.As(err, &network) && network.Timeout())
 }
 
 // explain adds what may be done about an error of a registry.
@@ -228,5 +169,5 @@ func (c *client) explain(what string, err error) error {
 
 // tooMany is the error about a registry that lists more than is read.
 func tooMany(n int) error {
-	return fmt.Errorf("%w: %d referrers, at most %d are looked at", ErrDamaged, n, limits.ReferrersListed)
+	return fmt.Errorf("%w: %d referrers, at most %d are looked at", ErrLimit, n, limits.ReferrersListed)
 }
