@@ -69,7 +69,7 @@ var allowedImports = map[string][]string{
 		"pkg/stream",
 		"pkg/workload",
 	},
-	"pkg/compare": {"pkg/bench/stats"},
+	"pkg/compare": {"pkg/bench/stats", "pkg/record", "pkg/report"},
 	"pkg/explain": {"pkg/attest/oci", "pkg/bench", "pkg/bench/stats", "pkg/record", "pkg/store", "pkg/workload"},
 	"pkg/pipeline": {
 		"pkg/attest",
