@@ -27,10 +27,13 @@ func (s *summary) storage(e *epochSums, d *Device) (*record.Storage, error) {
 			return nil, fault("the bytes asked of %s are missing", f.MountPoint)
 		}
 		sum += *f.Asked.Value
-		for name, v := range map[string]record.Figure{"bytes_asked": f.Asked, "bytes_disk": f.Disk, "bytes_network": f.Network,
-			"bytes_cached_before": f.CachedBefore, "bytes_cached_after": f.CachedAfter} {
-			if v.Value != nil && !(*v.Value >= 0) {
-				return nil, fault("%s of %s is %v: a counter went backwards", name, f.MountPoint, *v.Value)
+		for _, c := range [...]struct {
+			name string
+			record.Figure
+		}{{"bytes_asked", f.Asked}, {"bytes_disk", f.Disk}, {"bytes_network", f.Network}, {"bytes_cached_before", f.CachedBefore},
+			{"bytes_cached_after", f.CachedAfter}} {
+			if c.Value != nil && !(*c.Value >= 0) {
+				return nil, fault("%s of %s is %v: a counter went backwards", c.name, f.MountPoint, *c.Value)
 			}
 		}
 	}
