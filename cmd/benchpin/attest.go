@@ -33,7 +33,7 @@ the record, what it needs, and its attestations. Standard output is the archive'
 					return usagef("expected --%s (see %q)", name, cmd.CommandPath()+" --help")
 				}
 			}
-			key, err := a.privateKey(keyFile)
+			key, err := a.privateKey(cmd.Context(), keyFile)
 			if err != nil {
 				return err
 			}
@@ -52,7 +52,7 @@ the record, what it needs, and its attestations. Standard output is the archive'
 	cmd.Flags().StringVar(&manifestPath, "manifest", "", "`file` of the manifest's header (default: that beside the record, of a run without a data set, or whose data set was removed)")
 	cmd.Flags().StringVar(&archive, "archive", "", "`folder` of the archive; new or empty")
 	cmd.Flags().StringVar(&certificate, "certificate", "", "`file` of the data set's certificate, made by \"data certify\", to be attested too")
-	cmd.Flags().StringVar(&keyFile, "key", "", "private key `file`")
+	cmd.Flags().StringVar(&keyFile, "key", "", "private `KEY`: a file, env://NAME (a variable that holds it) or SCHEME://KEY (the program sigstore-kms-SCHEME keeps it)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
 }

@@ -44,7 +44,7 @@ func noEmptyNames(cmd *cobra.Command) error {
 	var failed error
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		switch kind, _ := pflag.UnquoteUsage(f); kind {
-		case "file", "folder", "PREFIX":
+		case "file", "folder", "PREFIX", "KEY":
 		default:
 			return
 		}

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,8 +38,8 @@ The password is asked for on the terminal, or taken from $BENCHPIN_PASSWORD (set
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			k := attest.KeyKind(kind)
-			if k != attest.ECDSAP256 && k != attest.Ed25519 {
-				return usagef("--type %q: expected %s or %s", kind, attest.ECDSAP256, attest.Ed25519)
+			if !slices.Contains(attest.SigningKinds(), k) {
+				return usagef("--kind %q: expected one of %v", kind, attest.SigningKinds())
 			}
 			if base := filepath.Base(out); base == "." || base == ".." || strings.HasSuffix(out, string(filepath.Separator)) {
 				return usagef("--out %q names a folder: expected the beginning of two file names, such as %q", out, filepath.Join(out, "benchpin"))
@@ -58,7 +60,7 @@ The password is asked for on the terminal, or taken from $BENCHPIN_PASSWORD (set
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "benchpin", "`PREFIX` of the two files")
-	cmd.Flags().StringVar(&kind, "type", string(attest.ECDSAP256), "ecdsa-p256 or ed25519")
+	cmd.Flags().StringVar(&kind, "kind", string(attest.ECDSAP256), "ecdsa-p256, ecdsa-p384 or ed25519")
 	return cmd
 }
 
@@ -109,29 +111,38 @@ func (a *app) askPassword(prompt string) ([]byte, error) {
 }
 
 // privateKey loads the key to sign with. Keys that a pipeline made have the empty password, which nobody is asked for.
-func (a *app) privateKey(path string) (*attest.PrivateKey, error) {
+func (a *app) privateKey(ctx context.Context, ref string) (*attest.PrivateKey, error) {
+	from := attest.KeySource{Getenv: a.lookupenv}
 	if _, given := a.passwordFromEnvironment(); !given {
-		key, err := attest.LoadPrivate(path, func() ([]byte, error) { return []byte{}, nil })
+		from.Password = func() ([]byte, error) { return []byte{}, nil }
+		key, err := attest.LoadSigner(ctx, ref, from)
 		if !errors.Is(err, attest.ErrPassword) {
-			return key, err
+			return key, usageOfKey(err)
 		}
 	}
-	return attest.LoadPrivate(path, a.password)
+	from.Password = a.password
+	key, err := attest.LoadSigner(ctx, ref, from)
+	return key, usageOfKey(err)
+}
+
+// usageOfKey makes what is no usable key a matter of usage.
+func usageOfKey(err error) error {
+	if errors.Is(err, attest.ErrKeyFile) || errors.Is(err, attest.ErrKeyKind) {
+		return &usageError{err}
+	}
+	return err
 }
 
 // publicKeys loads the keys to verify with.
-func publicKeys(paths []string) ([]attest.PublicKey, error) {
-	if len(paths) == 0 {
+func (a *app) publicKeys(ctx context.Context, refs []string) ([]attest.PublicKey, error) {
+	if len(refs) == 0 {
 		return nil, usagef("%w: verification without a key would prove nothing; give --key FILE.pub, from a source you trust and not from the archive", attest.ErrNoKey)
 	}
 	var keys []attest.PublicKey
-	for _, path := range paths {
-		key, err := attest.LoadPublic(path)
-		if errors.Is(err, attest.ErrKeyFile) || errors.Is(err, attest.ErrKeyKind) {
-			return nil, &usageError{err}
-		}
+	for _, ref := range refs {
+		key, err := attest.LoadVerifier(ctx, ref, attest.KeySource{Getenv: a.lookupenv})
 		if err != nil {
-			return nil, err
+			return nil, usageOfKey(err)
 		}
 		keys = append(keys, key)
 	}

@@ -43,7 +43,7 @@ func TestEmptyPasswordIsTried(t *testing.T) {
 		if err := attest.SaveKeyPair(key, path+".key", path+".pub", []byte(password)); err != nil {
 			t.Fatal(err)
 		}
-		_, err := a.privateKey(path + ".key")
+		_, err := a.privateKey(context.Background(), path+".key")
 		if (err == nil) != usable || err != nil && !strings.Contains(err.Error(), "no terminal") {
 			t.Errorf("password %q: %v", password, err)
 		}

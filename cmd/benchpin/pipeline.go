@@ -66,7 +66,7 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 			}
 			var key *attest.PrivateKey
 			if keyFile != "" {
-				if key, err = a.privateKey(keyFile); err != nil {
+				if key, err = a.privateKey(cmd.Context(), keyFile); err != nil {
 					return err
 				}
 			}
@@ -99,7 +99,7 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 	pinned.add(cmd)
 	cmd.Flags().BoolVar(&certify, "certify", false, "measure how much of the data set repeats and how far it compresses, and attest it with the result")
 	cmd.Flags().StringVar(&dir, "dir", "benchpin", "`folder` of everything that is made")
-	cmd.Flags().StringVar(&keyFile, "key", "", "private key `file` to sign with (default: one is made in DIR/keys)")
+	cmd.Flags().StringVar(&keyFile, "key", "", "private `KEY` to sign with: a file, env://NAME or SCHEME://KEY (default: one is made in DIR/keys)")
 	cmd.Flags().IntVar(&workers, "workers", 0, "files that are generated or hashed at once (0: as many as the cores keep busy)")
 	verify.add(cmd)
 	cmd.Flags().BoolVar(&overwrite, "overwrite-checkpoints", false, overwriteUsage)

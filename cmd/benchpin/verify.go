@@ -36,7 +36,7 @@ Exit code 4 when any check failed. Without --key nothing is verified: a signatur
 		Example: "  benchpin verify ./demo/archive --key ./demo/keys/benchpin.pub",
 		Args:    exactly("ARCHIVE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			trusted, err := publicKeys(keys)
+			trusted, err := a.publicKeys(cmd.Context(), keys)
 			if err != nil {
 				return err
 			}
@@ -62,7 +62,7 @@ Exit code 4 when any check failed. Without --key nothing is verified: a signatur
 		},
 	}
 	remote.add(cmd)
-	cmd.Flags().StringArrayVar(&keys, "key", nil, "public key `file`; may be repeated, any of them is accepted")
+	cmd.Flags().StringArrayVar(&keys, "key", nil, "public `KEY`: a file, env://NAME or SCHEME://KEY; may be repeated, any of them is accepted")
 	cmd.Flags().BoolVar(&policy.AllowUnverified, "allow-unverified", false, "accept runs whose data set was not compared with its manifest")
 	cmd.Flags().BoolVar(&policy.RequireThresholds, "require-thresholds", false, "refuse results that do not meet their thresholds")
 	cmd.Flags().BoolVar(&policy.AllowUnavailable, "allow-unavailable", false, "accept that a check is not made which takes another build of benchpin")

@@ -110,7 +110,7 @@ func checkKeys(keys []PublicKey) error {
 		return fmt.Errorf("%d public keys were given, at most %d are taken", len(keys), limits.Keys)
 	}
 	for i, k := range keys {
-		if k.verifier == nil {
+		if len(k.verifiers) == 0 {
 			return fmt.Errorf("%w: key %d is empty", ErrNoKey, i)
 		}
 	}

@@ -38,6 +38,9 @@ func (k *PrivateKey) PrivatePEM(password []byte) ([]byte, error) {
 	if password == nil {
 		return nil, errors.New("write private key: no password was given; use an empty one to leave the key unprotected")
 	}
+	if k.secret == nil {
+		return nil, fmt.Errorf("write private key: %w: a program keeps it, and does not hand it out", ErrKeyKind)
+	}
 	der, err := x509.MarshalPKCS8PrivateKey(k.secret)
 	if err != nil {
 		return nil, fmt.Errorf("write private key: %w", err)

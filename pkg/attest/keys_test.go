@@ -32,7 +32,7 @@ func password(s string) func() ([]byte, error) {
 	return func() ([]byte, error) { return []byte(s), nil }
 }
 
-var kinds = []attest.KeyKind{attest.ECDSAP256, attest.Ed25519}
+var kinds = attest.SigningKinds()
 
 func TestKeysRoundTrip(t *testing.T) {
 	for _, kind := range kinds {
@@ -113,7 +113,7 @@ func TestKeyFilesAreRefused(t *testing.T) {
 	must(t, err)
 	weak, err := rsa.GenerateKey(rand.Reader, 2048)
 	must(t, err)
-	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	p521, err := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
 	must(t, err)
 	public := newKey(t, attest.Ed25519).Public().PEM()
 	for name, c := range map[string]struct {
@@ -129,7 +129,7 @@ func TestKeyFilesAreRefused(t *testing.T) {
 		"no PKCS 8":       {pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("x")}), attest.ErrKeyFile},
 		"no sealed JSON":  {pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED SIGSTORE PRIVATE KEY", Bytes: []byte("x")}), attest.ErrPassword},
 		"RSA":             {pkcs8PEM(t, weak), attest.ErrKeyKind},
-		"P-384":           {pkcs8PEM(t, p384), attest.ErrKeyKind},
+		"P-521":           {pkcs8PEM(t, p521), attest.ErrKeyKind},
 		"one byte longer": {append(bytes.Clone(good), bytes.Repeat([]byte("\n"), 64<<10)...), attest.ErrKeyFile},
 	} {
 		if _, err := attest.ParsePrivate(c.pem, password("")); !errors.Is(err, c.class) {
@@ -141,10 +141,10 @@ func TestKeyFilesAreRefused(t *testing.T) {
 			}
 		}
 	}
-	der, err := x509.MarshalPKIXPublicKey(p384.Public())
+	der, err := x509.MarshalPKIXPublicKey(p521.Public())
 	must(t, err)
 	if _, err := attest.ParsePublic(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})); !errors.Is(err, attest.ErrKeyKind) {
-		t.Errorf("P-384: %v", err)
+		t.Errorf("P-521: %v", err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
 	"io"
@@ -40,6 +41,8 @@ func sigstoreGo(t testing.TB, raw []byte, key attest.PublicKey, artifact []byte,
 		v, err = signature.LoadDefaultVerifier(k)
 	case ed25519.PublicKey:
 		v, err = signature.LoadED25519Verifier(k)
+	case *rsa.PublicKey:
+		v, err = signature.LoadDefaultVerifier(k)
 	}
 	must(t, err)
 	until := time.Time{}

@@ -15,6 +15,8 @@ const (
 	SubjectDigests = 8
 	// Keys is how many public keys one verification takes.
 	Keys = 64
+	// KeyReferenceBytes is the length of the longest reference to a key that a program keeps.
+	KeyReferenceBytes = 4096
 	// KeyFileBytes is the size of the largest key file that is read.
 	KeyFileBytes = 64 << 10
 
