@@ -45,6 +45,7 @@ var allowedImports = map[string][]string{
 		"pkg/certificate",
 		"pkg/manifest",
 		"pkg/record",
+		"schemas",
 	},
 
 	"pkg/audit":       {"pkg/manifest", "pkg/manifest/blake", "pkg/store"},

@@ -18,7 +18,7 @@ import (
 func (a *app) verifyCommand() *cobra.Command {
 	var (
 		keys   []string
-		policy attest.Policy
+		policy policyFlags
 		remote registryFlags
 		asJSON bool
 	)
@@ -32,11 +32,15 @@ archive and every attestation that refers to it are pulled first. Every check is
 
   C  anyone can compute it again from the archive     W  a third party witnessed it     H  only the host says so
 
-Exit code 4 when any check failed. Without --key nothing is verified: a signature by an unknown key proves nothing.`,
-		Example: "  benchpin verify ./demo/archive --key ./demo/keys/benchpin.pub",
-		Args:    exactly("ARCHIVE"),
+Exit code 4 when any check failed. Without a key, from --key or from a policy, nothing is verified: a signature by an unknown key proves nothing.
+
+--policy FILE says what is demanded beyond that everything in the archive is true (docs/policy.md). The other flags are short for parts of it, and
+both must hold: a flag never widens what the file accepts.`,
+		Example: `  benchpin verify ./demo/archive --key ./demo/keys/benchpin.pub
+  benchpin verify ./demo/archive --key ./demo/keys/benchpin.pub --verified all --figure 'au>=1' --max-age 1d`,
+		Args: exactly("ARCHIVE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			trusted, err := a.publicKeys(cmd.Context(), keys)
+			trusted, demands, err := policy.resolve(func(refs []string) ([]attest.PublicKey, error) { return a.publicKeys(cmd.Context(), refs) }, keys)
 			if err != nil {
 				return err
 			}
@@ -45,7 +49,7 @@ Exit code 4 when any check failed. Without --key nothing is verified: a signatur
 				return err
 			}
 			defer done()
-			v, err := pipeline.Verify(cmd.Context(), dir, trusted, policy)
+			v, err := pipeline.Verify(cmd.Context(), dir, trusted, demands)
 			if err != nil {
 				return err
 			}
@@ -63,9 +67,7 @@ Exit code 4 when any check failed. Without --key nothing is verified: a signatur
 	}
 	remote.add(cmd)
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "public `KEY`: a file, env://NAME or SCHEME://KEY; may be repeated, any of them is accepted")
-	cmd.Flags().BoolVar(&policy.AllowUnverified, "allow-unverified", false, "accept runs whose data set was not compared with its manifest")
-	cmd.Flags().BoolVar(&policy.RequireThresholds, "require-thresholds", false, "refuse results that do not meet their thresholds")
-	cmd.Flags().BoolVar(&policy.AllowUnavailable, "allow-unavailable", false, "accept that a check is not made which takes another build of benchpin")
+	policy.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
 }

@@ -139,14 +139,3 @@ func (v *Verification) Close() error {
 	}
 	return v.layout.Close()
 }
-
-// Policy is what whoever verifies demands beyond that everything in the archive is true. The zero value is the default policy.
-type Policy struct {
-	// AllowUnverified accepts runs whose data set was not compared with its manifest, or fewer files than the run reads. A sample
-	// (benchpin.verify: sample) is accepted without: the verdict says what it would have found.
-	AllowUnverified bool
-	// RequireThresholds refuses results that do not meet their thresholds, or whose thresholds could not be judged.
-	RequireThresholds bool
-	// AllowUnavailable accepts that a check was not made which takes another build of this program: the verdict names it.
-	AllowUnavailable bool
-}

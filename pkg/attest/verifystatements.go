@@ -32,8 +32,9 @@ func (v *verifier) judge() error {
 	if r == nil {
 		_ = v.add("dataset", record.HostOnly, "how the data set was compared with its manifest", "",
 			[]*fault.Fault{unchecked(TitleRecord, "the record is not readable")})
-		return v.add("thresholds", record.HostOnly, "whether the figures meet the thresholds", "",
+		_ = v.add("thresholds", record.HostOnly, "whether the figures meet the thresholds", "",
 			[]*fault.Fault{unchecked(TitleRecord, "the record is not readable")})
+		return v.policyUnchecked()
 	}
 	d := r.Dataset.Verification
 	var faults []*fault.Fault
@@ -54,7 +55,8 @@ func (v *verifier) judge() error {
 			fmt.Sprintf("the run reads %d files and %d were compared with the manifest", r.Plan.Files, d.Files)).In(TitleRecord))
 	}
 	_ = v.add("dataset", record.HostOnly, evidence, "that it was so: only the host saw the files. Replay, or the transcript, say more", faults)
-	return v.add("thresholds", record.HostOnly, thresholdEvidence(r), "that the times are true: they are class H", v.judgeThresholds(r))
+	_ = v.add("thresholds", record.HostOnly, thresholdEvidence(r), "that the times are true: they are class H", v.judgeThresholds(r))
+	return v.demands(r)
 }
 
 func (v *verifier) judgeThresholds(r *record.Record) []*fault.Fault {

@@ -19,6 +19,10 @@ const (
 	KeyReferenceBytes = 4096
 	// KeyFileBytes is the size of the largest key file that is read.
 	KeyFileBytes = 64 << 10
+	// PolicyBytes, PolicyDepth and PolicyValues bound a policy document: its size, its nesting, and how many values it may have.
+	PolicyBytes  = 256 << 10
+	PolicyDepth  = 16
+	PolicyValues = 1 << 14
 
 	// ManifestBytes is the size of the largest OCI manifest or index that is read or written; registries refuse more.
 	ManifestBytes = 4 << 20

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchpin/benchpin/pkg/attest"
+)
+
+// policyFlags are a policy file and the flags that are short for parts of one.
+type policyFlags struct {
+	file     string
+	flags    attest.Policy
+	verified string
+	age      string
+	figures  []string
+}
+
+func (f *policyFlags) add(cmd *cobra.Command) {
+	p := &f.flags
+	cmd.Flags().StringVar(&f.file, "policy", "", "YAML `file` that says what is demanded, and by which keys (docs/policy.md)")
+	cmd.Flags().IntVar(&p.Signers, "signers", 0, "how many distinct keys must stand for each predicate that is demanded (default predicate: the result)")
+	cmd.Flags().StringArrayVar(&p.Predicates, "predicate", nil, "predicate `type` that an accepted key must attest; may be repeated")
+	cmd.Flags().StringArrayVar(&p.DataRoots, "data-root", nil, "accepted `root` of the data set; may be repeated")
+	cmd.Flags().StringVar(&f.verified, "verified", "", "least of how the run compared its data set with the manifest: `level` sample or all (before, after, inline)")
+	cmd.Flags().StringArrayVar(&f.figures, "figure", nil, "`bound` on a figure of the record, such as au>=90 or load_seconds_p99<=0.5; may be repeated")
+	cmd.Flags().StringVar(&f.age, "max-age", "", "how long ago the run may have finished, by the host's clock: `span` such as 36h or 90d")
+	cmd.Flags().StringVar(&p.Tool.Minimum, "tool-minimum", "", "least `version` of the program that made the record")
+	cmd.Flags().StringArrayVar(&p.Tool.Binaries, "tool-binary", nil, "accepted `digest` of the program that made the record; may be repeated")
+	cmd.Flags().StringArrayVar(&p.Workload.Digests, "workload-digest", nil, "accepted `digest` of the resolved workload; may be repeated")
+	cmd.Flags().BoolVar(&p.AllowUnverified, "allow-unverified", false, "accept runs whose data set was not compared with its manifest")
+	cmd.Flags().BoolVar(&p.RequireThresholds, "require-thresholds", false, "refuse results that do not meet their thresholds")
+	cmd.Flags().BoolVar(&p.AllowUnavailable, "allow-unavailable", false, "accept that a check is not made which takes another build of benchpin")
+}
+
+// resolve returns the keys to verify with and what is demanded, from the file and the flags together. load gets the keys that --key names.
+func (f *policyFlags) resolve(load func([]string) ([]attest.PublicKey, error), keyFiles []string) ([]attest.PublicKey, attest.Policy, error) {
+	none := attest.Policy{}
+	p := f.flags
+	for _, text := range f.figures {
+		name, b, err := attest.ParseBound(text)
+		if err != nil {
+			return nil, none, usagef("--figure %w", err)
+		}
+		p = p.And(attest.Policy{Figures: map[string]attest.Bounds{name: b}})
+	}
+	if f.age != "" {
+		age, err := attest.ParseAge(f.age)
+		if err != nil {
+			return nil, none, usagef("--max-age %w", err)
+		}
+		p.MaximumAge = age
+	}
+	switch p.Verification = attest.VerificationLevel(f.verified); p.Verification {
+	case "", attest.VerifiedSample, attest.VerifiedAll:
+	default:
+		return nil, none, usagef("--verified %q: expected %s or %s", f.verified, attest.VerifiedSample, attest.VerifiedAll)
+	}
+	if err := p.Check(); err != nil {
+		return nil, none, &usageError{err}
+	}
+	if f.file == "" {
+		keys, err := load(keyFiles)
+		return keys, p, err
+	}
+	d, err := attest.LoadPolicy(f.file)
+	if errors.Is(err, attest.ErrPolicy) {
+		return nil, none, &usageError{err}
+	}
+	if err != nil {
+		return nil, none, err
+	}
+	var given []attest.PublicKey
+	if len(keyFiles) > 0 || len(d.Keys) == 0 {
+		if given, err = load(keyFiles); err != nil {
+			return nil, none, err
+		}
+	}
+	keys, err := d.Accept(given)
+	if err != nil {
+		return nil, none, &usageError{err}
+	}
+	return keys, d.Policy.And(p), nil
+}
