@@ -3,7 +3,7 @@
 # says what is missing where not. Tests whose peer is missing fail when CI is set and are skipped, saying so, elsewhere.
 set -u
 
-packages="python3-numpy b3sum git qemu-user-static openssl zstd python3-yaml python3-h5py hdf5-tools python3-pil python3-pandas bzip2 xz-utils libhdf5-dev pkg-config"
+packages="python3-numpy b3sum git qemu-user-static openssl zstd python3-yaml python3-h5py hdf5-tools python3-pil python3-pandas bzip2 xz-utils libhdf5-dev pkg-config docker-registry"
 [ "${BENCHPIN_LONG:-}" = 1 ] && packages="$packages python3-torch npm"
 
 # duckdb brings DuckDB from the npm registry; its version is pinned because the tests read its answers.
@@ -26,12 +26,26 @@ versitygw() {
 		echo "deps: versitygw cannot be built; the tests that ask it will say so" >&2
 }
 
+# registries builds the programs that archives are tried with: distribution v3 (the command is called registry), oras, and cosign, which
+# alone takes tens of minutes. The slow suite asks them.
+registries() {
+	[ "${BENCHPIN_LONG:-}" = 1 ] || return 0
+	for module in registry=github.com/distribution/distribution/v3/cmd/registry@v3.1.2 oras=oras.land/oras/cmd/oras@v1.3.6 \
+		cosign=github.com/sigstore/cosign/v3/cmd/cosign@v3.1.3; do
+		[ -x "build/peers/bin/${module%%=*}" ] && continue
+		mkdir -p build/peers/bin
+		echo "deps: building ${module#*=}" >&2
+		GOBIN="$PWD/build/peers/bin" GOFLAGS= go install "${module#*=}" ||
+			echo "deps: ${module#*=} cannot be built; the tests that ask it will say so" >&2
+	done
+}
+
 # A package counts as there when the file that the tests use is there, however it was installed.
 present() {
 	case $1 in
 	python3-numpy) /usr/bin/python3 -c 'import numpy' 2>/dev/null || python3 -c 'import numpy' 2>/dev/null ;;
 	python3-torch) /usr/bin/python3 -c 'import torch' 2>/dev/null ;;
-	b3sum | git | openssl | zstd) command -v "$1" >/dev/null ;;
+	b3sum | git | openssl | zstd | docker-registry) command -v "$1" >/dev/null ;;
 	qemu-user-static) command -v qemu-aarch64-static >/dev/null ;;
 	python3-h5py) /usr/bin/python3 -c 'import h5py' 2>/dev/null ;;
 	python3-pil) /usr/bin/python3 -c 'import PIL' 2>/dev/null ;;
@@ -50,7 +64,7 @@ missing=""
 for p in $packages; do
 	present "$p" || missing="$missing $p"
 done
-[ -z "$missing" ] && { duckdb; versitygw; exit 0; }
+[ -z "$missing" ] && { duckdb; versitygw; registries; exit 0; }
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 	echo "deps: installing$missing" >&2
@@ -62,6 +76,7 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 	}
 	duckdb
 	versitygw
+	registries
 	exit 0
 fi
 echo "deps: missing:$missing" >&2

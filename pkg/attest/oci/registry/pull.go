@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/benchpin/benchpin/pkg/attest/oci"
 )
@@ -79,27 +79,50 @@ func (c *client) leave(w *oci.Writer, out *Pulled, err error) error {
 
 // archive resolves a reference, once, and returns the digest and the bytes of the manifest.
 func (c *client) archive(r Reference) (digest string, raw []byte, err error) {
-	var got *remote.Descriptor
 	err = c.retry(c.ctx, func() error {
-		var err error
-		if r.digest != "" {
-			got, err = c.puller.Get(c.ctx, c.repo.Digest(r.digest))
-		} else {
-			got, err = c.puller.Get(c.ctx, c.repo.Tag(r.tag))
+		if digest = r.digest; digest == "" {
+			var err error
+			if digest, raw, err = c.tagged(r.tag); err != nil || raw != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return damaged(err)
-		}
-		digest = "sha256:" + oci.DigestsOf(got.Manifest).Hex()
-		if want := got.Digest.String(); digest != want || (r.digest != "" && digest != r.digest) {
-			return fmt.Errorf("%w: expected the manifest %s, found %s", ErrDamaged, want, digest)
-		}
-		return nil
+		raw, err = c.manifest(digest)
+		return err
 	})
 	if err != nil {
 		return "", nil, c.explain("pull "+r.String(), err)
 	}
-	return digest, got.Manifest, nil
+	return digest, raw, nil
+}
+
+// tagged asks what a tag means. Registries say the digest beside the manifest, so that what comes can be held to it; where one does not, raw
+// is the manifest as it came, and digest is its own.
+func (c *client) tagged(tag string) (digest string, raw []byte, err error) {
+	d, err := c.puller.Head(c.ctx, c.repo.Tag(tag))
+	if err == nil && d.Digest.Algorithm == "sha256" {
+		return d.Digest.String(), nil, nil
+	}
+	var answer *transport.Error
+	if errors.As(err, &answer) || (err != nil && !strings.Contains(err.Error(), "did not include")) {
+		return "", nil, err
+	}
+	got, err := c.puller.Get(c.ctx, c.repo.Tag(tag))
+	if err != nil {
+		return "", nil, err
+	}
+	return "sha256:" + oci.DigestsOf(got.Manifest).Hex(), got.Manifest, nil
+}
+
+// manifest fetches a manifest by its SHA-256.
+func (c *client) manifest(digest string) ([]byte, error) {
+	got, err := c.puller.Get(c.ctx, c.repo.Digest(digest))
+	if err != nil {
+		return nil, damaged(err)
+	}
+	if found := "sha256:" + oci.DigestsOf(got.Manifest).Hex(); found != digest {
+		return nil, fmt.Errorf("%w: expected the manifest %s, found %s", ErrDamaged, digest, found)
+	}
+	return got.Manifest, nil
 }
 
 // fill packs the layers again, which gives the same manifest.

@@ -220,31 +220,41 @@ func (c *client) page(at *url.URL) (found []string, next *url.URL, err error) {
 
 // fallback reads the list under the fallback tag of the OCI distribution specification, "Referrers Tag Schema". No tag is an empty list.
 func (c *client) fallback(archive string) ([]string, error) {
-	got, err := c.puller.Get(c.ctx, c.repo.Tag(strings.Replace(archive, ":", "-", 1)))
-	var answer *transport.Error
-	if errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound {
+	digest, raw, err := c.tagged(strings.Replace(archive, ":", "-", 1))
+	if err == nil && raw == nil {
+		raw, err = c.manifest(digest)
+	}
+	if notFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return digestsIn(got.Manifest)
+	return digestsIn(raw)
+}
+
+func notFound(err error) bool {
+	var answer *transport.Error
+	return errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound
 }
 
 // digestsIn returns the digests in an index.
 func digestsIn(raw []byte) ([]string, error) {
 	var index struct {
-		MediaType types.MediaType `json:"mediaType"`
-		Manifests []v1.Descriptor `json:"manifests"`
+		MediaType types.MediaType  `json:"mediaType"`
+		Manifests *[]v1.Descriptor `json:"manifests"`
 	}
 	if err := json.Unmarshal(raw, &index); err != nil {
 		return nil, fmt.Errorf("the list of referrers: %w: %w", ErrDamaged, err)
 	}
-	if index.MediaType != types.OCIImageIndex {
-		return nil, fmt.Errorf("the list of referrers: %w: expected %s, found %.100q", ErrDamaged, types.OCIImageIndex, index.MediaType)
+	if index.MediaType != types.OCIImageIndex || index.Manifests == nil {
+		return nil, fmt.Errorf("the list of referrers: %w: expected a list of manifests and %s, found %.100q", ErrDamaged, types.OCIImageIndex, index.MediaType)
 	}
 	digests := []string{}
-	for _, d := range index.Manifests {
+	for _, d := range *index.Manifests {
+		if _, err := v1.NewHash(d.Digest.String()); err != nil {
+			return nil, fmt.Errorf("the list of referrers: %w: %w", ErrDamaged, err)
+		}
 		digests = append(digests, d.Digest.String())
 	}
 	return digests, nil
@@ -267,14 +277,32 @@ func (c *client) referrers(archive string, yield func(Referrer) error) error {
 		return err
 	}
 	bundles := 0
-	for _, digest := range digests {
-		var one Referrer
+	again := false // the list was fetched once more
+	for i := 0; i < len(digests); i++ {
+		one := Referrer{}
 		err := c.retry(c.ctx, func() error {
-			one = Referrer{Digest: digest}
+			one = Referrer{Digest: digests[i]}
 			return c.referrer(&one, archive)
 		})
 		if err != nil {
-			return c.explain("referrer "+digest, err)
+			return c.explain("referrer "+digests[i], err)
+		}
+		if one.Other == absent && !again {
+			// A list has no digest that it could be held to: one that names what is not there may have been damaged on its way. If it is
+			// the same once more, it is the registry's.
+			again = true
+			once, err := c.list(archive)
+			if err != nil {
+				return err
+			}
+			if !slices.Equal(once, digests) {
+				if i > 0 && !slices.Equal(once[:min(i, len(once))], digests[:i]) {
+					return fmt.Errorf("%w: the list of referrers changed while it was read; repeat the command", ErrDamaged)
+				}
+				digests = once
+				i--
+				continue
+			}
 		}
 		if one.Other == "" {
 			if bundles++; bundles > limits.Referrers {
@@ -288,22 +316,25 @@ func (c *client) referrers(archive string, yield func(Referrer) error) error {
 	return nil
 }
 
+// absent says of a referrer that the registry lists it and does not have it: someone deleted it, and the list under the fallback tag stayed.
+const absent = "the registry lists it and does not have it"
+
 // referrer fetches one referrer of an archive.
 func (c *client) referrer(r *Referrer, archive string) error {
-	got, err := c.puller.Get(c.ctx, c.repo.Digest(r.Digest))
-	var answer *transport.Error
-	if errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound {
-		r.Other = "the registry lists it and does not have it"
+	if !strings.HasPrefix(r.Digest, "sha256:") {
+		r.Other = "its manifest has no sha256 digest"
+		return nil
+	}
+	raw, err := c.manifest(r.Digest)
+	if notFound(err) {
+		r.Other = absent
 		return nil
 	}
 	if err != nil {
-		return damaged(err)
-	}
-	if "sha256:"+oci.DigestsOf(got.Manifest).Hex() != r.Digest {
-		return ErrDamaged
+		return err
 	}
 	var m referrerDocument
-	if err := json.Unmarshal(got.Manifest, &m); err != nil {
+	if err := json.Unmarshal(raw, &m); err != nil {
 		r.Other = "its manifest is not JSON"
 		return nil
 	}
@@ -329,13 +360,13 @@ func (c *client) referrer(r *Referrer, archive string) error {
 		return err
 	}
 	defer body.Close()
-	raw, err := io.ReadAll(body)
+	content, err := io.ReadAll(body)
 	if err != nil {
 		return damaged(err)
 	}
-	if g := oci.DigestsOf(raw); g.Hex() != m.Layers[0].Digest.Hex || g.Size != m.Layers[0].Size {
+	if g := oci.DigestsOf(content); g.Hex() != m.Layers[0].Digest.Hex || g.Size != m.Layers[0].Size {
 		return fmt.Errorf("its bundle: %w: expected %s, found sha256:%s", ErrDamaged, m.Layers[0].Digest, g.Hex())
 	}
-	r.Bundle = raw
+	r.Bundle = content
 	return nil
 }

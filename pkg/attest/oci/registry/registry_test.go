@@ -20,15 +20,25 @@ import (
 	"github.com/benchpin/benchpin/pkg/attest/oci"
 )
 
-// servers are registries with the Referrers API and without it.
-func servers(t *testing.T) map[string]string {
+// handlers are new registries with the Referrers API and without it.
+func handlers(t *testing.T) map[string]http.Handler {
 	t.Helper()
 	native := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
-	a := httptest.NewServer(native)
-	t.Cleanup(func() { a.Close(); native.Close() })
-	b := httptest.NewServer(ggcr.New(ggcr.WithReferrersSupport(false), ggcr.Logger(log.New(io.Discard, "", 0))))
-	t.Cleanup(b.Close)
-	return map[string]string{"referrers API": strings.TrimPrefix(a.URL, "http://"), "fallback tag": strings.TrimPrefix(b.URL, "http://")}
+	t.Cleanup(func() { native.Close() })
+	return map[string]http.Handler{"referrers API": native,
+		"fallback tag": ggcr.New(ggcr.WithReferrersSupport(false), ggcr.Logger(log.New(io.Discard, "", 0)))}
+}
+
+// servers are these, behind sockets.
+func servers(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for name, handler := range handlers(t) {
+		s := httptest.NewServer(handler)
+		t.Cleanup(s.Close)
+		out[name] = strings.TrimPrefix(s.URL, "http://")
+	}
+	return out
 }
 
 // sample writes an archive with two layers, one of them large, and n bundles.
