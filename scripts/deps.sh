@@ -3,7 +3,7 @@
 # says what is missing where not. Tests whose peer is missing fail when CI is set and are skipped, saying so, elsewhere.
 set -u
 
-packages="python3-numpy b3sum git qemu-user-static openssl zstd python3-yaml python3-h5py hdf5-tools python3-pil python3-pandas bzip2 xz-utils libhdf5-dev pkg-config docker-registry"
+packages="python3-numpy b3sum git qemu-user-static openssl zstd jq python3-yaml python3-h5py hdf5-tools python3-pil python3-pandas bzip2 xz-utils libhdf5-dev pkg-config docker-registry"
 [ "${BENCHPIN_LONG:-}" = 1 ] && packages="$packages python3-torch npm"
 
 # duckdb brings DuckDB from the npm registry; its version is pinned because the tests read its answers.
@@ -45,7 +45,7 @@ present() {
 	case $1 in
 	python3-numpy) /usr/bin/python3 -c 'import numpy' 2>/dev/null || python3 -c 'import numpy' 2>/dev/null ;;
 	python3-torch) /usr/bin/python3 -c 'import torch' 2>/dev/null ;;
-	b3sum | git | openssl | zstd | docker-registry) command -v "$1" >/dev/null ;;
+	b3sum | git | jq | openssl | zstd | docker-registry) command -v "$1" >/dev/null ;;
 	qemu-user-static) command -v qemu-aarch64-static >/dev/null ;;
 	python3-h5py) /usr/bin/python3 -c 'import h5py' 2>/dev/null ;;
 	python3-pil) /usr/bin/python3 -c 'import PIL' 2>/dev/null ;;

@@ -86,6 +86,7 @@ metric: {au: 0.01}
 		{"key generate --out k", "", exitDone},
 		{"attest r --manifest d.manifest.json --archive a --key k.key --json", cli + "attest", exitDone},
 		{"verify a --key k.pub --json", cli + "verdict", exitDone},
+		{"verify a --key k.pub --explain --json", cli + "verdict", exitDone},
 		{"verify a --key other.pub --json", cli + "verdict", exitVerify},
 		{"push a REGISTRY/results/small:v1 --json", cli + "push", exitDone},
 		{"pull REGISTRY/results/small:v1 --archive pulled --json", cli + "pull", exitDone},

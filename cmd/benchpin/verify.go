@@ -17,10 +17,11 @@ import (
 
 func (a *app) verifyCommand() *cobra.Command {
 	var (
-		keys   []string
-		policy policyFlags
-		remote registryFlags
-		asJSON bool
+		keys    []string
+		policy  policyFlags
+		remote  registryFlags
+		explain bool
+		asJSON  bool
 	)
 	cmd := &cobra.Command{
 		Use:     "verify ARCHIVE|REFERENCE",
@@ -54,10 +55,16 @@ both must hold: a flag never widens what the file accepts.`,
 				return err
 			}
 			defer v.Close()
+			var origins []attest.Origin
+			if explain {
+				origins = v.Origins()
+			}
 			if asJSON {
-				err = a.printJSON(verdictDocument(v))
-			} else {
-				err = a.printVerdict(args[0], v)
+				d := verdictDocument(v)
+				d.Digests = origins
+				err = a.printJSON(d)
+			} else if err = a.printVerdict(args[0], v); err == nil {
+				a.printOrigins(origins)
 			}
 			if err != nil {
 				return err
@@ -68,6 +75,7 @@ both must hold: a flag never widens what the file accepts.`,
 	remote.add(cmd)
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "public `KEY`: a file, env://NAME or SCHEME://KEY; may be repeated, any of them is accepted")
 	policy.add(cmd)
+	cmd.Flags().BoolVar(&explain, "explain", false, "say of every digest what was hashed, and how to do it by hand")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
 }
@@ -80,6 +88,8 @@ type verdict struct {
 	Checks  []attest.Check `json:"checks"`
 	// Attestations say of every bundle what it counts for.
 	Attestations []attest.Attestation `json:"attestations"`
+	// Digests say where every digest comes from, where that was asked for.
+	Digests []attest.Origin `json:"digests,omitempty"`
 }
 
 const (
@@ -94,6 +104,19 @@ func verdictDocument(v *attest.Verification) verdict {
 		d.Verdict = verdictHolds
 	}
 	return d
+}
+
+// printOrigins says where digests come from, after the verdict.
+func (a *app) printOrigins(origins []attest.Origin) {
+	if len(origins) > 0 {
+		a.printf("\nWhere the digests come from (commands are for the folder of the archive)\n")
+	}
+	for _, o := range origins {
+		a.printf("\n %s  %s\n   %s\n", fault.Printable(o.Name), fault.Printable(o.Digest), fault.Printable(o.Hashed))
+		if o.Command != "" {
+			a.printf("   $ %s\n", o.Command)
+		}
+	}
 }
 
 // printVerdict prints the page of an archive's checks.
