@@ -132,19 +132,15 @@ func fill(ctx context.Context, w *oci.Writer, rec *record.Record, in ArchiveInpu
 	if err != nil {
 		return ArchiveInfo{}, err
 	}
-	for _, p := range predicates {
-		s, err := NewStatement(subjectsOf(info.Archive, info.Record, info.Manifest), p.kind, p.value)
-		if err != nil {
+	signed, err := signAll(key, subjectsOf(info.Archive, info.Record, info.Manifest), predicates)
+	if err != nil {
+		return ArchiveInfo{}, err
+	}
+	for _, one := range signed {
+		if err := w.Attach(ctx, one.PredicateType, one.Bundle); err != nil {
 			return ArchiveInfo{}, err
 		}
-		signed, err := SignStatement(key, s)
-		if err != nil {
-			return ArchiveInfo{}, fmt.Errorf("attest %s: %w", p.kind, err)
-		}
-		if err := w.Attach(ctx, p.kind, signed); err != nil {
-			return ArchiveInfo{}, err
-		}
-		info.PredicateTypes = append(info.PredicateTypes, p.kind)
+		info.PredicateTypes = append(info.PredicateTypes, one.PredicateType)
 	}
 	if err := w.Finish(); err != nil {
 		return ArchiveInfo{}, err

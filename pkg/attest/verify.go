@@ -19,20 +19,34 @@ import (
 // what it must be is in the checks (and in Verification.Err). The caller may append checks of its own, then ask OK, and must call
 // Close.
 func VerifyArchive(ctx context.Context, dir string, keys []PublicKey, p Policy) (*Verification, error) {
-	if err := checkKeys(keys); err != nil {
+	v, err := newVerifier(ctx, dir, keys, p)
+	if err != nil {
 		return nil, fmt.Errorf("verify archive %s: %w", dir, err)
+	}
+	if err := v.run(v.layout, v.record, v.manifest, v.files, v.certificate, v.attestations, v.judge); err != nil {
+		return nil, errors.Join(fmt.Errorf("verify archive %s: %w", dir, err), v.v.Close())
+	}
+	return v.v, nil
+}
+
+func newVerifier(ctx context.Context, dir string, keys []PublicKey, p Policy) (*verifier, error) {
+	if err := checkKeys(keys); err != nil {
+		return nil, err
 	}
 	l, err := oci.Read(ctx, dir)
 	if err != nil {
-		return nil, fmt.Errorf("verify: %w", err)
+		return nil, err
 	}
-	v := &verifier{ctx: ctx, v: &Verification{layout: l, Archive: l.Manifest}, keys: keys, policy: p}
-	for _, step := range []func() error{v.layout, v.record, v.manifest, v.files, v.certificate, v.attestations, v.judge} {
+	return &verifier{ctx: ctx, v: &Verification{layout: l, Archive: l.Manifest}, keys: keys, policy: p}, nil
+}
+
+func (v *verifier) run(steps ...func() error) error {
+	for _, step := range steps {
 		if err := step(); err != nil {
-			return nil, errors.Join(fmt.Errorf("verify archive %s: %w", dir, err), l.Close())
+			return err
 		}
 	}
-	return v.v, nil
+	return nil
 }
 
 // verifier holds what the steps of one verification hand on to each other.

@@ -46,3 +46,9 @@ func writeArchive(ctx context.Context, o AttestOptions, also func(context.Contex
 	}
 	return attest.WriteArchive(ctx, o.Archive, in, o.Key)
 }
+
+// AttestArchive signs with another key what an archive that stands in a folder attests, after all that Verify checks but the signatures
+// that are there; see attest.AttestArchive.
+func AttestArchive(ctx context.Context, archive string, key *attest.PrivateKey) (attest.ArchiveInfo, error) {
+	return attest.AttestArchive(ctx, archive, key, recompute)
+}

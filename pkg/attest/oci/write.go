@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/benchpin/benchpin/pkg/attest/fault"
 	"github.com/benchpin/benchpin/pkg/attest/internal/limits"
 	"github.com/benchpin/benchpin/pkg/attest/internal/strictjson"
@@ -231,9 +233,33 @@ func Pack(ctx context.Context, dir string, sources []Source) (Digests, error) {
 	return g, w.Commit()
 }
 
-// Attach adds one bundle to an archive that stands at dir already, which must be free of faults. New files are written beside the
-// folder and moved into it, the index last; when that is cut off, the left-over files are what reading reports as unexpected.
+// Attestation is a bundle to be attached, with the predicate type that is announced beside it.
+type Attestation struct {
+	PredicateType string
+	Bundle        []byte
+}
+
+// ErrChanged: the archive in the folder is not the one that was read before.
+var ErrChanged = errors.New("the archive was changed meanwhile")
+
+// Attach adds one bundle to an archive that stands at dir already; see AttachAll.
 func Attach(ctx context.Context, dir, predicateType string, bundle []byte) error {
+	return AttachAll(ctx, dir, nil, []Attestation{{predicateType, bundle}})
+}
+
+// AttachAll adds bundles to an archive that stands at dir already, which must be free of faults, and, where subject is not nil, be the
+// archive of these digests. All of them are added or none; what stands is not touched. New files are written beside the folder and
+// moved into it, the index last; when that is cut off, the left-over files are what reading reports as unexpected. Processes that attach to
+// one archive at the same time wait for each other, where the file system has locks.
+func AttachAll(ctx context.Context, dir string, subject *Digests, bundles []Attestation) error {
+	lock, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("attach bundle: %w", err)
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil && !errors.Is(err, unix.ENOTSUP) && !errors.Is(err, unix.ENOLCK) {
+		return fmt.Errorf("attach bundle: lock %s: %w", dir, err)
+	}
 	l, err := Read(ctx, dir)
 	if err != nil {
 		return fmt.Errorf("attach bundle: %w", err)
@@ -242,23 +268,29 @@ func Attach(ctx context.Context, dir, predicateType string, bundle []byte) error
 	if err := l.Err(); err != nil {
 		return fmt.Errorf("attach bundle: nothing is added to a damaged archive: %w", err)
 	}
-	if err := checkReferrer(len(l.Bundles), bundle); err != nil {
-		return err
+	if subject != nil && l.Manifest != *subject {
+		return fmt.Errorf("attach bundle: %w: expected %s in %s, found %s", ErrChanged, subject.SHA256Digest(), dir, l.Manifest.SHA256Digest())
+	}
+	for i, b := range bundles {
+		if err := checkReferrer(len(l.Bundles)+i, b.Bundle); err != nil {
+			return err
+		}
 	}
 	staging, err := os.MkdirTemp(filepath.Dir(filepath.Clean(dir)), ".benchpin-attach-*")
 	if err != nil {
 		return fmt.Errorf("attach bundle: %w", err)
 	}
 	defer os.RemoveAll(staging)
-	d, err := writeReferrer(ctx, staging, dir, l.Manifest, predicateType, bundle)
-	if err != nil {
-		return err
-	}
-	referrers := []descriptor{d}
-	for _, b := range l.Bundles {
-		if b.manifest.Hex() != d.Digest.hex() { // else it is there already
-			referrers = append(referrers, referrerEntry(b.manifest, b.PredicateType))
+	var referrers []descriptor
+	for _, b := range bundles {
+		d, err := writeReferrer(ctx, staging, dir, l.Manifest, b.PredicateType, b.Bundle)
+		if err != nil {
+			return err
 		}
+		referrers = append(referrers, d)
+	}
+	for _, b := range l.Bundles {
+		referrers = append(referrers, referrerEntry(b.manifest, b.PredicateType))
 	}
 	raw, err := strictjson.Marshal(layoutIndex(archiveEntry(l.Manifest), referrers))
 	if err != nil {
