@@ -102,7 +102,7 @@ Standard output is the reference by digest.`,
 				return err
 			}
 			for _, other := range pulled.Others {
-				a.notef("left in the registry: %s (%s): %s", other.Digest, other.ArtifactType, other.Other)
+				a.notef("left in the registry: %s (%q): %s", other.Digest, other.ArtifactType, other.Other)
 			}
 			if asJSON {
 				return a.printJSON(pulled)

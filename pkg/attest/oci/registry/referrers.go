@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/benchpin/benchpin/pkg/attest/internal/limits"
+	"github.com/benchpin/benchpin/pkg/attest/internal/strictjson"
 	"github.com/benchpin/benchpin/pkg/attest/oci"
 )
 
@@ -244,7 +245,11 @@ func digestsIn(raw []byte) ([]string, error) {
 		MediaType types.MediaType  `json:"mediaType"`
 		Manifests *[]v1.Descriptor `json:"manifests"`
 	}
-	if err := json.Unmarshal(raw, &index); err != nil {
+	err := strictjson.Valid(raw, limits.ManifestBytes)
+	if err == nil {
+		err = json.Unmarshal(raw, &index)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("the list of referrers: %w: %w", ErrDamaged, err)
 	}
 	if index.MediaType != types.OCIImageIndex || index.Manifests == nil {
@@ -334,8 +339,8 @@ func (c *client) referrer(r *Referrer, archive string) error {
 		return err
 	}
 	var m referrerDocument
-	if err := json.Unmarshal(raw, &m); err != nil {
-		r.Other = "its manifest is not JSON"
+	if strictjson.Valid(raw, limits.ManifestBytes) != nil || json.Unmarshal(raw, &m) != nil {
+		r.Other = "its manifest is no OCI manifest, or beyond the limits"
 		return nil
 	}
 	r.ArtifactType, r.PredicateType = m.ArtifactType, strings.ToValidUTF8(m.Annotations[oci.AnnotationPredicate], "")
