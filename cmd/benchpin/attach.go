@@ -74,12 +74,15 @@ func (a *app) attach(ctx context.Context, to string, files []string, flags *regi
 		bundles = append(bundles, registry.Bundle{PredicateType: info.PredicateType, Content: raw})
 	}
 	out := &attached{Archive: to}
+	var subject oci.Digests
 	_, err := os.Lstat(to)
 	remote := err != nil && registry.IsReference(to)
 	if remote {
 		out.Archive, out.Digest, err = registry.Resolve(ctx, to, a.registryOptions(flags))
 	} else {
-		out.Digest, err = archiveDigest(ctx, to)
+		if subject, err = archiveDigests(ctx, to); err == nil {
+			out.Digest = subject.SHA256Digest().String()
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -94,12 +97,11 @@ func (a *app) attach(ctx context.Context, to string, files []string, flags *regi
 		_, err := registry.Attach(ctx, out.Archive, bundles, a.registryOptions(flags))
 		return out, err
 	}
+	var all []oci.Attestation
 	for _, b := range bundles {
-		if err := oci.Attach(ctx, to, b.PredicateType, b.Content); err != nil {
-			return nil, err
-		}
+		all = append(all, oci.Attestation{PredicateType: b.PredicateType, Bundle: b.Content})
 	}
-	return out, nil
+	return out, oci.AttachAll(ctx, to, &subject, all)
 }
 
 func readBundle(name string) ([]byte, error) {
@@ -115,14 +117,14 @@ func readBundle(name string) ([]byte, error) {
 	return raw, err
 }
 
-// archiveDigest is the digest of the archive in a folder.
-func archiveDigest(ctx context.Context, dir string) (string, error) {
+// archiveDigests identifies the archive in a folder.
+func archiveDigests(ctx context.Context, dir string) (oci.Digests, error) {
 	l, err := oci.Read(ctx, dir)
 	if err != nil {
-		return "", err
+		return oci.Digests{}, err
 	}
 	defer l.Close()
-	return l.Manifest.SHA256Digest().String(), l.Err()
+	return l.Manifest, l.Err()
 }
 
 func (a *app) referrersCommand() *cobra.Command {

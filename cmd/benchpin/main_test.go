@@ -38,6 +38,7 @@ func TestScripts(t *testing.T) {
 			"put":         put,
 			"registry":    startRegistry,
 			"bundles":     extractBundles,
+			"config":      registryConfig,
 			"rank":        rank,
 			"reread":      reread,
 			"signalled":   signalled,

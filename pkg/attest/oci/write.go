@@ -292,6 +292,13 @@ func AttachAll(ctx context.Context, dir string, subject *Digests, bundles []Atte
 	for _, b := range l.Bundles {
 		referrers = append(referrers, referrerEntry(b.manifest, b.PredicateType))
 	}
+	// What is attached twice is attached once.
+	seen := map[string]bool{}
+	referrers = slices.DeleteFunc(referrers, func(d descriptor) bool {
+		twice := seen[d.Digest.hex()]
+		seen[d.Digest.hex()] = true
+		return twice
+	})
 	raw, err := strictjson.Marshal(layoutIndex(archiveEntry(l.Manifest), referrers))
 	if err != nil {
 		return fmt.Errorf("attach bundle: %w", err)
