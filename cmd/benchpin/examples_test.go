@@ -9,13 +9,15 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/benchpin/benchpin/pkg/attest/oci"
 )
 
 // exampleOrder is the order in which the examples of all commands build on each other's files.
 var exampleOrder = []string{
 	"version", "workload list", "workload show", "workload check", "plan", "key generate", "data generate", "data pin", "data verify", "data certify",
 	"data diff", "data lineage", "data prove", "data check-proof", "run", "report", "explain", "transcript expected", "transcript check", "attest", "pipeline", "verify",
-	"push", "pull",
+	"push", "pull", "attach", "referrers",
 	"audit challenge", "audit answer", "audit check", "journal show", "journal check", "dlio", "dlio-query",
 }
 
@@ -64,6 +66,9 @@ func collectExamples(t *testing.T, cmd *cobra.Command, into map[string]string) {
 func runExample(t *testing.T, line string) {
 	t.Helper()
 	words := strings.Fields(line)
+	for i, word := range words {
+		words[i] = strings.Trim(word, "'") // no example quotes a blank
+	}
 	environment := map[string]string{}
 	for len(words) > 0 && strings.Contains(words[0], "=") {
 		name, value, _ := strings.Cut(words[0], "=")
@@ -87,6 +92,9 @@ func runExample(t *testing.T, line string) {
 			}
 		}
 	}
+	if words[1] == "attach" {
+		bundleOf(t, "demo/archive", words[len(words)-1])
+	}
 	var stdout, stderr bytes.Buffer
 	a := newApp()
 	a.stdout, a.stderr, a.terminal, a.color = &stdout, &stderr, false, false
@@ -99,5 +107,22 @@ func runExample(t *testing.T, line string) {
 	}
 	if stdout.Len() == 0 && words[1] != "key" && words[1] != "data" {
 		t.Errorf("example %q printed nothing", line)
+	}
+}
+
+// bundleOf copies a bundle of an archive to a file, as somebody would hand one on.
+func bundleOf(t *testing.T, archive, to string) {
+	t.Helper()
+	l, err := oci.Read(t.Context(), archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	b, err := l.Bundles[0].Blob.Bytes(oci.MaxBundleBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, b, 0o666); err != nil {
+		t.Fatal(err)
 	}
 }
