@@ -12,6 +12,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/attest/oci/registry"
 	"github.com/benchpin/benchpin/pkg/audit"
 	"github.com/benchpin/benchpin/pkg/bench"
+	"github.com/benchpin/benchpin/pkg/compare"
 	"github.com/benchpin/benchpin/pkg/explain"
 	"github.com/benchpin/benchpin/pkg/journal"
 	"github.com/benchpin/benchpin/pkg/manifest"
@@ -95,6 +96,7 @@ func exitCode(err error) int {
 		audit.ErrDocument,
 		bench.ErrCheckpoint,
 		bench.ErrTranscript,
+		compare.ErrOther,
 		explain.ErrOther,
 		journal.ErrBroken,
 		manifest.ErrLineage,

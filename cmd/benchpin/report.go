@@ -1,42 +1,53 @@
 package main
 
 import (
-	"fmt"
-	"path/filepath"
-
 	"github.com/spf13/cobra"
 
-	"github.com/benchpin/benchpin/pkg/pipeline"
-	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/report"
-	"github.com/benchpin/benchpin/pkg/store"
 )
 
 func (a *app) reportCommand() *cobra.Command {
-	var asJSON bool
+	var format formatFlags
 	cmd := &cobra.Command{
-		Use:     "report RUN",
-		Short:   "Print the result page of a run folder",
+		Use:     "report RUN|ARCHIVE [RUN|ARCHIVE...]",
+		Short:   "Print the result page of a run, or the figures of several beside each other",
 		GroupID: groupMain,
-		Long: `Print the result page of a run folder. The record is read strictly, and nothing about it is proven by printing it: "benchpin verify" does
-that, on an archive.`,
-		Example: "  benchpin report ./results",
-		Args:    exactly("RUN"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			b, err := store.ReadRegular(filepath.Join(args[0], pipeline.RecordName), record.MaxBytes)
-			if err != nil {
-				return fmt.Errorf("run folder: %w; \"benchpin run\" makes one", err)
+		Long: `Print the result page of a run folder, or of an archive in OCI layout. The record is read strictly, and nothing about it is proven by
+printing it: "benchpin verify" does that, on an archive.
+
+Several runs, or one with --format, are printed as tables: what they are, and their figures. "benchpin compare" says whether they may be
+compared, and whether a difference is more than noise.`,
+		Example: `  benchpin report ./results
+  benchpin report ./results ./results --format markdown
+  benchpin report ./results --badge ./au.svg`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("expected RUN or ARCHIVE, found no arguments (see %q)", cmd.CommandPath()+" --help")
 			}
-			r, err := record.Parse(b)
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := format.check(len(args)); err != nil {
+				return err
+			}
+			runs, err := readRecords(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return a.printRecord(r)
+			if format.badge != "" {
+				if err := writeBadge(format.badge, runs[0].Record); err != nil {
+					return err
+				}
 			}
-			return report.Summary(a.stdout, r, a.style()...)
+			switch {
+			case format.json:
+				return a.printRecord(runs[0].Record)
+			case format.format != "" || len(runs) > 1:
+				return a.reportRuns(runs, format.format)
+			}
+			return report.Summary(a.stdout, runs[0].Record, a.style()...)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the record")
+	format.add(cmd)
 	return cmd
 }

@@ -6,6 +6,7 @@ type Figure string
 // The figures, by their names in records; those that end in _mean are no figures of records: means over all steps of all ranks in the window.
 const (
 	AU               Figure = "au"
+	AUPrescribed     Figure = "other.au_prescribed"
 	SamplesPerSecond Figure = "samples_per_second"
 	BytesPerSecond   Figure = "bytes_per_second"
 	StepMean         Figure = "step_mean"
@@ -28,6 +29,7 @@ type formula struct {
 func formulas() []formula {
 	return []formula{
 		{AU, "%", sumCompute, sumLap, 100, true},
+		{AUPrescribed, "%", sumPrescribed, sumLap, 100, true},
 		{SamplesPerSecond, "samples/s", sumSamples, sumWall, 1e9, true},
 		{BytesPerSecond, "B/s", sumBytes, sumWall, 1e9, true},
 		{StepMean, "s", sumStep, sumRows, 1e-9, false},

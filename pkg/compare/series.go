@@ -18,10 +18,11 @@ func WindowOf(steps, excludeStart, excludeEnd int64) Window {
 
 // The sums that figures are made of. Times are in nanoseconds.
 const (
-	sumRows    = iota // steps, one a rank
-	sumCompute        // compute, over all ranks
-	sumLap            // window time of the ranks: from the end of a rank's step before to its own
-	sumWall           // the same of all ranks together
+	sumRows       = iota // steps, one a rank
+	sumCompute           // compute, over all ranks
+	sumPrescribed        // the same as the workload asked for it
+	sumLap               // window time of the ranks: from the end of a rank's step before to its own
+	sumWall              // the same of all ranks together
 	sumSamples
 	sumBytes
 	sumLoad
@@ -122,7 +123,7 @@ func (b *builder) add(row *stats.Step) {
 		b.first = min(b.first, row.Start)
 	}
 	b.ends[row.Rank] = row.End()
-	c.add(&chunk{sumRows: 1, sumCompute: row.Compute, sumLap: row.End() - begun, sumSamples: row.Samples, sumBytes: row.Bytes,
+	c.add(&chunk{sumRows: 1, sumCompute: row.Compute, sumPrescribed: row.Prescribed, sumLap: row.End() - begun, sumSamples: row.Samples, sumBytes: row.Bytes,
 		sumLoad: row.Load, sumBarrier: row.Barrier, sumStep: row.Proc + row.Barrier})
 }
 
