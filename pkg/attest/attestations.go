@@ -41,6 +41,8 @@ type Attestation struct {
 	// Status says what it counts for, Detail why it is not "holds".
 	Status AttestationStatus `json:"status"`
 	Detail string            `json:"detail,omitempty"`
+	// Replay is what a statement of type ReplayType by an accepted key says; nil for others. It is the word of the key's holder.
+	Replay *ReplayPredicate `json:"replay,omitempty"`
 }
 
 // The checks that bundles can fail, in their order.
@@ -211,6 +213,16 @@ func (v *verifier) judgeBundle(j *judgedBundle, b oci.Bundle, x expectation) err
 	}
 	at := slices.IndexFunc(x.predicates, func(e typedPredicate) bool { return e.kind == s.PredicateType })
 	if at < 0 {
+		if s.PredicateType == ReplayType && x.subjects != nil {
+			p, f := v.parseReplay(s.Predicate)
+			if f != nil {
+				j.settle(NotCounted, predicatesCheck, f)
+				return nil
+			}
+			j.Replay, j.Status = p, Other
+			j.Detail = "it says that the run was replayed, which is not judged here"
+			return nil
+		}
 		if x.predicates != nil {
 			j.settle(Other, predicatesCheck, fault.New(fault.PredicateType, "payload.predicateType",
 				fmt.Sprintf("%q is no attestation of this archive", shorten(s.PredicateType))))
