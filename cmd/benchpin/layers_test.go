@@ -82,6 +82,7 @@ var allowedImports = map[string][]string{
 		"pkg/bench/stats",
 		"pkg/certificate",
 		"pkg/certify",
+		"pkg/compare",
 		"pkg/datagen",
 		"pkg/environment",
 		"pkg/format",

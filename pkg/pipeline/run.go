@@ -59,6 +59,8 @@ type RunOptions struct {
 	Tool record.Tool
 	// DLIO is how the run was asked for, for the configuration that stands beside the result.
 	DLIO DLIOConfig
+	// ReplayOf is the result that the run repeats; nil for none. The workload then is that of a record, and says all about the data.
+	ReplayOf *record.ReplayOf
 	Notify
 }
 
@@ -172,9 +174,11 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 		return nil, fmt.Errorf("%w; \"benchpin data generate\" makes a data set and its manifest", err)
 	}
 	r.manifest = m
-	if o.Workload, err = ForData(ctx, o.Workload, m); err != nil {
-		r.close()
-		return nil, fmt.Errorf("%s: %w", o.Manifest, err)
+	if o.ReplayOf == nil {
+		if o.Workload, err = ForData(ctx, o.Workload, m); err != nil {
+			r.close()
+			return nil, fmt.Errorf("%s: %w", o.Manifest, err)
+		}
 	}
 	r.w = o.Workload.Workload
 	if r.files, err = openFiles(ctx, m, r.w); err != nil {
@@ -570,6 +574,7 @@ func (r *run) record(result *bench.Result, env record.Environment) *record.Recor
 			Verification: r.verified,
 		},
 		Plan: r.plan.Plan, Transcript: result.Transcript, Checkpoints: result.Checkpoints, Environment: env, Metrics: result.Metrics,
+		ReplayOf: r.ReplayOf,
 	}
 	if result.Complete {
 		rec.Status, rec.Reason = record.StatusComplete, ""
