@@ -83,6 +83,7 @@ func exitCode(err error) int {
 		bench.ErrImpossible,
 		bench.ErrUnsupported,
 		pipeline.ErrInsideData,
+		pipeline.ErrNeedData,
 		pipeline.ErrNeedManifest,
 		pipeline.ErrNeedReads,
 		pipeline.ErrNotInline,

@@ -177,6 +177,10 @@ func attestationNotes(all []attest.Attestation) []string {
 	for _, one := range all {
 		switch one.Status {
 		case attest.Other:
+			if p := one.Replay; p != nil {
+				notes = append(notes, replayNote(one.Key, p))
+				continue
+			}
 			notes = append(notes, fmt.Sprintf("the key %s also attests %s about this archive; whether that is true is not judged here", one.Key, one.PredicateType))
 		case attest.NotCounted:
 			notes = append(notes, fmt.Sprintf("%s does not count: %s", one.Part, one.Detail))
