@@ -42,6 +42,7 @@ func TestScripts(t *testing.T) {
 			"rank":        rank,
 			"reread":      reread,
 			"signalled":   signalled,
+			"version":     madeBy,
 		},
 	})
 }

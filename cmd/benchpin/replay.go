@@ -20,6 +20,7 @@ import (
 type replayFlags struct {
 	o            pipeline.ReplayOptions
 	keys         []string
+	policy       policyFlags
 	remote       registryFlags
 	sign         string
 	journal      string
@@ -61,8 +62,7 @@ With --sign the replay's own run gets an archive, and the replay an attestation 
 	f.remote.add(cmd)
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.keys, "key", nil, "public `KEY` that the archive must verify with; may be repeated, any of them is accepted")
-	flags.BoolVar(&f.o.Policy.AllowUnverified, "allow-unverified", false, "accept runs whose data set was not compared with its manifest")
-	flags.BoolVar(&f.o.Policy.AllowUnavailable, "allow-unavailable", false, "accept that a check is not made which takes another build of benchpin")
+	f.policy.add(cmd)
 	flags.BoolVar(&f.o.Unverified, "unverified", false, "replay an archive that does not verify, or without --key; the replay's record says so")
 	flags.StringVar(&f.o.Dir, "dir", "replay", "`folder` of the replay: data set, manifest, runs, checkpoints")
 	flags.StringVar(&f.o.Data, "data", "", "`folder` of the data set, which is generated there, or compared where it holds files (default: data in the replay's folder)")
@@ -97,10 +97,14 @@ func (a *app) completeReplay(cmd *cobra.Command, f *replayFlags) error {
 		f.o.Scope = pipeline.ReplaySchedule
 	}
 	var err error
-	if len(f.keys) > 0 || !f.o.Unverified {
-		if f.o.Keys, err = a.publicKeys(cmd.Context(), f.keys); err != nil {
-			return err
+	f.o.Keys, f.o.Policy, err = f.policy.resolve(func(refs []string) ([]attest.PublicKey, error) {
+		if len(refs) == 0 && f.o.Unverified {
+			return nil, nil
 		}
+		return a.publicKeys(cmd.Context(), refs)
+	}, f.keys)
+	if err != nil {
+		return err
 	}
 	if f.sign != "" {
 		if f.o.Key, err = a.privateKey(cmd.Context(), f.sign); err != nil {
