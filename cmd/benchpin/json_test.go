@@ -93,6 +93,11 @@ metric: {au: 0.01}
 		{"verify a --key k.pub --json", cli + "verdict", exitDone},
 		{"verify a --key k.pub --explain --json", cli + "verdict", exitDone},
 		{"verify a --key other.pub --json", cli + "verdict", exitVerify},
+		{"replay a --key k.pub --dir again --json", cli + "replay", exitDone},
+		{"replay a --key k.pub --dir again --data d --sign k.key --attach --json", cli + "replay", exitDone},
+		{"replay a --key k.pub --data e --dir again --data-only --json", cli + "replay", exitDiffers},
+		{"replay a --key other.pub --schedule-only --json", cli + "replay", exitVerify},
+		{"verify a --key k.pub --json", cli + "verdict", exitDone},
 		{"push a REGISTRY/results/small:v1 --json", cli + "push", exitDone},
 		{"pull REGISTRY/results/small:v1 --archive pulled --json", cli + "pull", exitDone},
 		{"verify REGISTRY/results/small:v1 --key k.pub --json", cli + "verdict", exitDone},
@@ -112,7 +117,7 @@ metric: {au: 0.01}
 	}
 	for _, s := range steps {
 		t.Run(s.line, func(t *testing.T) {
-			if strings.Contains(s.line, "other.pub") {
+			if strings.HasPrefix(s.line, "verify a --key other.pub") {
 				runJSON(t, "key generate --out other", exitDone)
 			}
 			if strings.Contains(s.line, "ROOT") {

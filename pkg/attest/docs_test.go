@@ -58,7 +58,7 @@ func TestDocumentation(t *testing.T) {
 			t.Errorf("the page does not name `%s`", term)
 		}
 	}
-	for _, uri := range []string{attest.ResultType, attest.TestResultType, attest.ProvenanceType, attest.StatementType} {
+	for _, uri := range []string{attest.ResultType, attest.TestResultType, attest.ProvenanceType, attest.StatementType, attest.ReplayType} {
 		if !strings.Contains(page, uri) {
 			t.Errorf("the page does not name %s", uri)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/attest/fault"
 	"github.com/benchpin/benchpin/pkg/attest/internal/limits"
 	"github.com/benchpin/benchpin/pkg/attest/internal/strictjson"
+	"github.com/benchpin/benchpin/pkg/attest/oci"
 	"github.com/benchpin/benchpin/pkg/record"
 )
 
@@ -130,6 +131,9 @@ func (v *verifier) parseReplay(raw json.RawMessage) (*ReplayPredicate, *fault.Fa
 	if r := v.v.Record; r != nil && p.Original.Run != r.ID {
 		return nil, fault.New(fault.PredicateMismatch, "payload.predicate.original.run",
 			fmt.Sprintf("expected the run of this archive, %s, found %q", r.ID, shorten(p.Original.Run)))
+	}
+	if is := oci.DigestsOf(v.v.RecordBytes).Blake3Digest().String(); v.v.Record != nil && p.Original.Record != is {
+		return nil, fault.New(fault.PredicateMismatch, "payload.predicate.original.record", fmt.Sprintf("expected %s, found %q", is, shorten(p.Original.Record)))
 	}
 	for i := range p.Items {
 		p.Items[i].Detail = fault.Printable(shorten(p.Items[i].Detail))
