@@ -88,6 +88,7 @@ func exitCode(err error) int {
 		pipeline.ErrNeedReads,
 		pipeline.ErrNotInline,
 		pipeline.ErrNothingToDo,
+		pipeline.ErrPreregistered,
 		registry.ErrPlainHTTP,
 		registry.ErrReference,
 	):

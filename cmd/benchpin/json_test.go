@@ -90,6 +90,7 @@ metric: {au: 0.01}
 		{"transcript check hashed --manifest d.manifest.json --recompute 2 --json", cli + "transcript-check", exitDone},
 		{"key generate --out k", "", exitDone},
 		{"attest r --manifest d.manifest.json --archive a --key k.key --json", cli + "attest", exitDone},
+		{"preregister small.yaml --manifest d.manifest.json --out bar.json --key k.key --json", cli + "preregistration", exitDone},
 		{"verify a --key k.pub --json", cli + "verdict", exitDone},
 		{"verify a --key k.pub --explain --json", cli + "verdict", exitDone},
 		{"verify a --key other.pub --json", cli + "verdict", exitVerify},

@@ -133,7 +133,7 @@ Every flag can be given as an environment variable: --accelerators is BENCHPIN_A
 	root.AddGroup(&cobra.Group{ID: groupMain, Title: "The main job:"}, &cobra.Group{ID: groupParts, Title: "Its parts:"},
 		&cobra.Group{ID: groupDLIO, Title: "As DLIO's programs:"})
 	root.AddCommand(
-		a.pipelineCommand(), a.planCommand(), a.dataCommand(), a.runCommand(), a.reportCommand(), a.compareCommand(), a.explainCommand(), a.attestCommand(), a.verifyCommand(), a.replayCommand(),
+		a.pipelineCommand(), a.planCommand(), a.dataCommand(), a.runCommand(), a.reportCommand(), a.compareCommand(), a.explainCommand(), a.preregisterCommand(), a.attestCommand(), a.verifyCommand(), a.replayCommand(),
 		a.pushCommand(), a.pullCommand(), a.attachCommand(), a.referrersCommand(), a.transcriptCommand(), a.auditCommand(), a.journalCommand(), a.workloadCommand(), a.keyCommand(), a.dlioCommand(), a.dlioQueryCommand(), a.versionCommand(),
 	)
 	describeEnvironment(root)

@@ -17,20 +17,21 @@ import (
 
 func (a *app) pipelineCommand() *cobra.Command {
 	var (
-		flags     workloadFlags
-		data      string
-		exclude   []string
-		certify   bool
-		pinned    pinnedFlags
-		dir       string
-		keyFile   string
-		workers   int
-		verify    verifyFlags
-		overwrite bool
-		journal   string
-		redact    bool
-		asJSON    bool
-		cold      coldFlag
+		flags      workloadFlags
+		data       string
+		exclude    []string
+		certify    bool
+		pinned     pinnedFlags
+		dir        string
+		keyFile    string
+		workers    int
+		verify     verifyFlags
+		overwrite  bool
+		journal    string
+		redact     bool
+		registered string
+		asJSON     bool
+		cold       coldFlag
 	)
 	cmd := &cobra.Command{
 		Use:     "pipeline WORKLOAD [OVERRIDE...]",
@@ -80,7 +81,7 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 			notify, end := a.notify()
 			defer end()
 			out, err := pipeline.Pipeline(cmd.Context(), pipeline.Options{Workload: resolved, Data: data, Exclude: exclude, Certify: certify, Dir: dir,
-				Journal: journalFile(journal), Key: key, Workers: workers, SampleSeed: verify.seed, Redact: redact, OverwriteCheckpoints: overwrite,
+				Journal: journalFile(journal), Key: key, Workers: workers, SampleSeed: verify.seed, Preregistered: registered, Redact: redact, OverwriteCheckpoints: overwrite,
 				Tool: tool, Notify: notify})
 			end()
 			defer out.Close()
@@ -104,6 +105,7 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 	verify.add(cmd)
 	cmd.Flags().BoolVar(&overwrite, "overwrite-checkpoints", false, overwriteUsage)
 	cmd.Flags().StringVar(&journal, "journal", "", "`file` of the journal that every attempt is entered into, or none (default: DIR/journal.jsonl)")
+	cmd.Flags().StringVar(&registered, "preregistered", "", "`file` of the pre-registration that the run must keep to (\"preregister\" makes one)")
 	cmd.Flags().BoolVar(&redact, "redact", false, "leave host names and serial numbers out of the record")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the record")
 	return cmd

@@ -27,6 +27,7 @@ func (a *app) runCommand() *cobra.Command {
 		journal     string
 		cold        coldFlag
 		redact      bool
+		registered  string
 		asJSON      bool
 	)
 	cmd := &cobra.Command{
@@ -75,7 +76,7 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 			notify, end := a.notify()
 			defer end()
 			rec, err := pipeline.Run(cmd.Context(), pipeline.RunOptions{Workload: resolved, Data: data.data, Manifest: data.manifest,
-				Checkpoints: checkpoints, OverwriteCheckpoints: overwrite, Out: out, ID: id, Journal: journalFile(journal), Workers: data.workers, Redact: redact, SampleSeed: verify.seed, ObserverEffect: effect,
+				Checkpoints: checkpoints, OverwriteCheckpoints: overwrite, Out: out, ID: id, Journal: journalFile(journal), Workers: data.workers, Redact: redact, SampleSeed: verify.seed, Preregistered: registered, ObserverEffect: effect,
 				Tool: tool, Notify: notify})
 			end()
 			if rec == nil {
@@ -98,6 +99,7 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 	cmd.Flags().BoolVar(&effect, "observer-effect", false, "with --verify inline: run the timed part four times, in turns without hashing and with it, and record the difference in AU")
 	cmd.Flags().BoolVar(&overwrite, "overwrite-checkpoints", false, overwriteUsage)
 	cmd.Flags().StringVar(&journal, "journal", "", "`file` of the journal that every attempt is entered into, or none (default: journal.jsonl beside the run folder)")
+	cmd.Flags().StringVar(&registered, "preregistered", "", "`file` of the pre-registration that the run must keep to (\"preregister\" makes one)")
 	cmd.Flags().BoolVar(&redact, "redact", false, "leave host names and serial numbers out of the record")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the record")
 	return cmd

@@ -38,7 +38,7 @@ Exit code 4 when any check failed. Without a key, from --key or from a policy, n
 --policy FILE says what is demanded beyond that everything in the archive is true (docs/policy.md). The other flags are short for parts of it, and
 both must hold: a flag never widens what the file accepts.`,
 		Example: `  benchpin verify ./demo/archive --key ./demo/keys/benchpin.pub
-  benchpin verify ./demo/archive --key ./demo/keys/benchpin.pub --verified all --figure 'au>=1' --max-age 1d`,
+  benchpin verify ./demo/archive --key ./demo/keys/benchpin.pub --verified all --max-age 1d`,
 		Args: exactly("ARCHIVE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			trusted, demands, err := policy.resolve(func(refs []string) ([]attest.PublicKey, error) { return a.publicKeys(cmd.Context(), refs) }, keys)

@@ -75,6 +75,8 @@ type Verification struct {
 	Certificate *certificate.Certificate
 	// Keys are the hints of the keys whose signatures were accepted.
 	Keys []string
+	// Preregistered is the hint of the accepted key that signed what the run was registered with; "" where there is none.
+	Preregistered string
 	// Attestations say of every bundle what it counts for, in the order of the archive.
 	Attestations []Attestation
 

@@ -34,6 +34,8 @@ type Policy struct {
 	Verification VerificationLevel
 	// Figures are bounds on figures of the record, by name.
 	Figures map[string]Bounds
+	// Preregistered demands a pre-registration signed by an accepted key.
+	Preregistered bool
 	// MaximumAge is how long ago the run may have finished, by the host's clock; 0 asks for nothing.
 	MaximumAge time.Duration
 	// At is the time at which age is judged; the zero value is now.
@@ -92,6 +94,7 @@ func (p Policy) And(q Policy) Policy {
 	p.AllowUnverified = p.AllowUnverified || q.AllowUnverified
 	p.AllowUnavailable = p.AllowUnavailable || q.AllowUnavailable
 	p.RequireThresholds = p.RequireThresholds || q.RequireThresholds
+	p.Preregistered = p.Preregistered || q.Preregistered
 	p.Signers = max(p.Signers, q.Signers)
 	p.Predicates = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(p.Predicates), q.Predicates...))))
 	p.DataRoots = both(p.DataRoots, q.DataRoots)

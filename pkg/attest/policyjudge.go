@@ -49,6 +49,12 @@ func (v *verifier) demands(r *record.Record) error {
 	j.among("data set", "dataset.root", r.Dataset.Root, p.DataRoots)
 	j.verification(p.Verification, r)
 	j.figures(p.Figures, r)
+	if p.Preregistered {
+		j.asked = append(j.asked, "pre-registration")
+		if v.v.Preregistered == "" {
+			j.refuse(TitleRecord, "preregistration", "no accepted key signed what this run would be judged by")
+		}
+	}
 	j.age(p, r)
 	j.tool(p.Tool, r.Tool)
 	j.among("workload's name", "workload.name", r.Workload.Name, p.Workload.Names)
@@ -70,7 +76,7 @@ func (v *verifier) policyUnchecked() error {
 
 // zero reports whether nothing is demanded that demands judges.
 func (p Policy) zero() bool {
-	return p.Signers < 2 && len(p.Predicates) == 0 && p.DataRoots == nil && p.Verification == "" && len(p.Figures) == 0 && p.MaximumAge == 0 &&
+	return p.Signers < 2 && len(p.Predicates) == 0 && p.DataRoots == nil && p.Verification == "" && len(p.Figures) == 0 && p.MaximumAge == 0 && !p.Preregistered &&
 		p.Tool.Versions == nil && p.Tool.Minimum == "" && p.Tool.Commits == nil && p.Tool.Binaries == nil && !p.Tool.Unmodified &&
 		p.Workload.Names == nil && p.Workload.Digests == nil
 }

@@ -48,6 +48,7 @@ type policyDocument struct {
 		Verification VerificationLevel `json:"verification"`
 	} `json:"data"`
 	Figures          map[string]Bounds `json:"figures"`
+	Preregistered    bool              `json:"preregistered"`
 	ThresholdsMet    bool              `json:"thresholds_met"`
 	MaximumAge       string            `json:"maximum_age"`
 	AllowUnavailable bool              `json:"allow_unavailable"`
@@ -370,7 +371,7 @@ func (r *policyReader) document(d policyDocument) (*PolicyDocument, error) {
 	out := &PolicyDocument{Policy: Policy{
 		AllowUnverified: d.Data.Verification == VerifiedNone, RequireThresholds: d.ThresholdsMet, AllowUnavailable: d.AllowUnavailable,
 		Signers: d.Signers, Predicates: d.Predicates, DataRoots: d.Data.Roots, Verification: d.Data.Verification, Figures: d.Figures,
-		Tool: d.Tool, Workload: d.Workload,
+		Preregistered: d.Preregistered, Tool: d.Tool, Workload: d.Workload,
 	}}
 	var errs []error
 	if d.MaximumAge != "" {

@@ -23,7 +23,7 @@ func VerifyArchive(ctx context.Context, dir string, keys []PublicKey, p Policy) 
 	if err != nil {
 		return nil, fmt.Errorf("verify archive %s: %w", dir, err)
 	}
-	if err := v.run(v.layout, v.record, v.manifest, v.files, v.certificate, v.attestations, v.judge); err != nil {
+	if err := v.run(v.layout, v.record, v.manifest, v.files, v.certificate, v.preregistration, v.attestations, v.judge); err != nil {
 		return nil, errors.Join(fmt.Errorf("verify archive %s: %w", dir, err), v.v.Close())
 	}
 	return v.v, nil

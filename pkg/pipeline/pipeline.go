@@ -57,8 +57,9 @@ type Options struct {
 	Key *attest.PrivateKey
 	// Workers is how many files are generated or hashed at once; below 1: the packages' own choice.
 	Workers int
-	// SampleSeed is that of RunOptions.
-	SampleSeed string
+	// SampleSeed and Preregistered are those of RunOptions.
+	SampleSeed    string
+	Preregistered string
 	// OverwriteCheckpoints is RunOptions.OverwriteCheckpoints.
 	OverwriteCheckpoints bool
 	Redact               bool

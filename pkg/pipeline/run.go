@@ -53,6 +53,8 @@ type RunOptions struct {
 	// ObserverEffect runs the timed part again, in turns without hashing and with it, and records what hashing makes of AU. It needs
 	// benchpin.verify: inline.
 	ObserverEffect bool
+	// Preregistered is the file of the pre-registration that the run must keep to (Preregister); "" for none.
+	Preregistered string
 	// Redact leaves host names and serial numbers out of the record.
 	Redact bool
 	// Tool identifies this program.
@@ -91,6 +93,9 @@ func Run(ctx context.Context, o RunOptions) (rec *record.Record, err error) {
 		if err := ownCheckpoints(ctx, r.plan, o.Checkpoints); err != nil {
 			return nil, err
 		}
+	}
+	if err := r.checkRegistered(); err != nil {
+		return nil, err
 	}
 	if err := r.begin(); err != nil {
 		return nil, err
@@ -131,6 +136,8 @@ type run struct {
 	// at because they will be verified after it. Nil when neither was done.
 	known    []store.Info
 	verified record.Verification
+	// registered is what the run was registered with; nil where it was not.
+	registered *registered
 	// attempt is what the journal has of the run; nil without a journal.
 	attempt *attempt
 	// cpuInfo and memInfo are what DLIO's files tell of the host.
@@ -241,7 +248,7 @@ func freshFolder(dir string) error {
 	if dir == "" {
 		return errors.New("run: expected a run folder for the result")
 	}
-	for _, name := range []string{RecordName, StepsName, EvalStepsName, ReadsName, report.DLIOSummaryName, journal.CopyName} {
+	for _, name := range []string{RecordName, StepsName, EvalStepsName, ReadsName, report.DLIOSummaryName, journal.CopyName, record.PreregistrationName} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 			return fmt.Errorf("run folder %s holds %s already; choose another folder, results are never overwritten", dir, name)
 		} else if !errors.Is(err, os.ErrNotExist) {
@@ -599,6 +606,10 @@ func (r *run) write(rec *record.Record, result *bench.Result) error {
 	}
 	carried, err := r.carry(rec)
 	if err != nil {
+		return err
+	}
+	files = append(files, carried...)
+	if carried, err = r.carryRegistered(rec); err != nil {
 		return err
 	}
 	files = append(files, carried...)

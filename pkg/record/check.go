@@ -42,6 +42,7 @@ func (r *Record) Check() []Problem {
 	c.environment(&r.Environment)
 	c.journal(r.Journal)
 	c.replayOf(r)
+	c.preregistration(r)
 	c.metrics(r)
 	c.files(r.Files)
 	return c.problems

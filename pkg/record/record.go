@@ -57,7 +57,9 @@ type Record struct {
 	Journal *Journal `json:"journal,omitempty"`
 	// ReplayOf is the result that this run repeats; absent where it repeats none.
 	ReplayOf *ReplayOf `json:"replay_of,omitempty"`
-	Metrics  Metrics   `json:"metrics"`
+	// Preregistration is what was signed before the run about what it would be judged by; absent where nothing was.
+	Preregistration *Preregistration `json:"preregistration,omitempty"`
+	Metrics         Metrics          `json:"metrics"`
 	// Files are the files that stand beside the record in the run folder and belong to it, sorted by name.
 	Files []File `json:"files"`
 }

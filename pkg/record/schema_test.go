@@ -115,8 +115,10 @@ func extra() map[string]map[string]any {
 		"ReplayOf.archive": map[string]any{"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"},
 		"ReplayOf.record":  digest,
 		"File.blake3":      digest,
-		"Figure.unit":      {"type": "string", "minLength": 1},
-		"Folder.role":      {"enum": []any{RoleData, RoleCheckpoints, RoleResults}},
+
+		"Preregistration.digest": digest,
+		"Figure.unit":            {"type": "string", "minLength": 1},
+		"Folder.role":            {"enum": []any{RoleData, RoleCheckpoints, RoleResults}},
 	}
 }
 

@@ -105,6 +105,8 @@ const (
 	RecordFile Class = "record-file"
 	// Certificate: the data set's certificate is damaged, or about another data set.
 	Certificate Class = "certificate"
+	// Preregistration: what was signed before the run is damaged, or is about another run.
+	Preregistration Class = "preregistration"
 	// Policy: what the record says is true, and not enough.
 	Policy Class = "policy"
 	// Unchecked: a check could not be made, because what it needs was refused.
