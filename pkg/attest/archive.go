@@ -37,6 +37,9 @@ type ArchiveInput struct {
 	Manifest string
 	// Certificate are the bytes of the data set's certificate (pkg/certify), nil without one.
 	Certificate []byte
+	// EntriesPart is the size in bytes of the layers that the entries are cut into; 0 is 1 GiB, which nearly all fit into. Archives of another
+	// size have another digest, and verify all the same.
+	EntriesPart int64
 	// Folder is the run folder: every file that the record lists is taken from it.
 	Folder string
 	// Also, if not nil, adds checks of the caller to those of the staged archive, as a caller of VerifyArchive may: when one of them
@@ -95,7 +98,7 @@ func fill(ctx context.Context, w *oci.Writer, rec *record.Record, in ArchiveInpu
 	if info.Manifest, err = w.Add(ctx, oci.FromBytes(TitleManifest, manifest.MediaType, header)); err != nil {
 		return ArchiveInfo{}, err
 	}
-	if _, err := w.Add(ctx, oci.FromFile(TitleEntries, manifest.EntriesMediaType, manifest.EntriesPath(in.Manifest))); err != nil {
+	if err := addEntries(ctx, w, manifest.EntriesPath(in.Manifest), in.EntriesPart); err != nil {
 		return ArchiveInfo{}, err
 	}
 	groups := manifest.GroupsPath(in.Manifest)

@@ -150,9 +150,15 @@ func (v *verifier) manifest() error {
 	if bad != nil {
 		faults = append(faults, bad)
 	}
-	entries, entriesPart, bad := v.layer(2, TitleEntries, manifest.EntriesMediaType)
-	if bad != nil {
-		faults = append(faults, bad)
+	entriesPart := TitleEntries
+	if n := entriesParts(v.v.layout); n == 1 {
+		entriesPart = v.v.layout.Layers[2].Part
+	} else if n > 1 {
+		evidence += fmt.Sprintf("; its entries are in %d layers", n)
+	}
+	entries, entriesSize, err := Entries(v.v.layout)
+	if err != nil {
+		faults = append(faults, asFault(err))
 	}
 	if headerBlob != nil {
 		raw, err := headerBlob.Bytes(manifest.MaxHeaderBytes)
@@ -163,7 +169,7 @@ func (v *verifier) manifest() error {
 			add(fault.Manifest, "", err.Error(), part)
 		}
 		if v.header != nil && entries != nil {
-			m, err := manifest.OpenReaders(raw, entries, entries.Size)
+			m, err := manifest.OpenReaders(raw, entries, entriesSize)
 			if err == nil {
 				err = m.Entries(v.ctx, func(manifest.Entry) error { return nil })
 			}
@@ -221,16 +227,18 @@ func (v *verifier) compareDataset(g oci.Digests, part string) []*fault.Fault {
 	return faults
 }
 
-// files compares the layers beyond the first three with the record's list of files.
+// alwaysThere is how many layers come before all that not every archive has: record, manifest, and the entries in one layer or more.
+func (v *verifier) alwaysThere() int { return 2 + max(1, entriesParts(v.v.layout)) }
+
 // hasGroups reports whether the layer after the entries claims to be group digests.
 func (v *verifier) hasGroups() bool {
-	l := v.v.layout.Layers
-	return len(l) > 3 && l[3].Title == TitleGroups
+	l, at := v.v.layout.Layers, v.alwaysThere()
+	return len(l) > at && l[at].Title == TitleGroups
 }
 
 // groups checks the group digests against a manifest that was read to its end.
 func (v *verifier) groups(m *manifest.Manifest) *fault.Fault {
-	blob, part, bad := v.layer(3, TitleGroups, manifest.GroupsMediaType)
+	blob, part, bad := v.layer(v.alwaysThere(), TitleGroups, manifest.GroupsMediaType)
 	if bad != nil {
 		return bad
 	}
@@ -245,6 +253,7 @@ func (v *verifier) groups(m *manifest.Manifest) *fault.Fault {
 	return nil
 }
 
+// files compares the layers beyond those of the manifest with the record's list of files.
 func (v *verifier) files() error {
 	const evidence = "size and BLAKE3 of every file that the record lists, against the file; no other file is in the archive"
 	const limit = "that a file says what was measured; class H"
@@ -253,7 +262,7 @@ func (v *verifier) files() error {
 	}
 	var faults []*fault.Fault
 	layers := v.v.layout.Layers
-	always := 3 // layers that are not files of the record
+	always := v.alwaysThere() // layers that are not files of the record
 	if v.hasGroups() {
 		always++
 	}

@@ -93,15 +93,16 @@ func (r *Result) Manifest(path string) (*manifest.Manifest, error) {
 			return nil, err
 		}
 	case r.Archive:
-		header, entries := r.blob(attest.TitleManifest), r.blob(attest.TitleEntries)
-		if header == nil || entries == nil {
-			return nil, refused{errors.New("the archive holds no manifest")}
+		header := r.blob(attest.TitleManifest)
+		entries, size, err := attest.Entries(r.layout)
+		if header == nil || err != nil {
+			return nil, refused{errors.Join(errors.New("the archive holds no manifest"), err)}
 		}
 		b, err := header.Bytes(manifest.MaxHeaderBytes)
 		if err != nil {
 			return nil, err
 		}
-		if m, err = manifest.OpenReaders(b, entries, entries.Size); err != nil {
+		if m, err = manifest.OpenReaders(b, entries, size); err != nil {
 			return nil, err
 		}
 	default:

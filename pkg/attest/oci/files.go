@@ -26,6 +26,23 @@ func FromFile(title, mediaType, path string) Source {
 	return Source{Title: title, MediaType: mediaType, Open: func() (io.ReadCloser, error) { return OpenRegular(path) }}
 }
 
+// FromPartOfFile is a layer whose content is at most size bytes of a file, from an offset on. It is streamed.
+func FromPartOfFile(title, mediaType, path string, offset, size int64) Source {
+	return Source{Title: title, MediaType: mediaType, Open: func() (io.ReadCloser, error) {
+		f, err := OpenRegular(path)
+		if err != nil {
+			return nil, err
+		}
+		return partOfFile{io.NewSectionReader(f, offset, size), f}, nil
+	}}
+}
+
+// partOfFile reads a stretch of a file, and closes the file.
+type partOfFile struct {
+	io.Reader
+	io.Closer
+}
+
 // OpenRegular opens a file for reading without waiting for a pipe's other end; what is not a regular file is refused.
 func OpenRegular(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)

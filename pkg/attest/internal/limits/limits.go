@@ -32,6 +32,11 @@ const (
 	Referrers = 64
 	// ReferrersListed is how many referrers of an archive a registry may list, of whatever kind.
 	ReferrersListed = 1024
+	// EntriesPartBytes is the size of a layer of a data set's entries when they are packed: 1 GiB is below what registries take in one blob
+	// and in one request. It is some 25 million files.
+	EntriesPartBytes = 1 << 30
+	// EntriesParts is how many layers the entries may have.
+	EntriesParts = 900
 	// TitleBytes is the length of the longest layer title.
 	TitleBytes = 255
 	// BlobBytes is the size of the largest blob of an archive: 1 TiB.
