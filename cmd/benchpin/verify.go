@@ -163,6 +163,9 @@ func verdictHeader(archive string, v *attest.Verification) report.VerdictHeader 
 		h.Notes = append(h.Notes, "the data set was not compared with its manifest (benchpin.verify: none); only a policy that allows it accepts this "+
 			"result: benchpin verify --allow-unverified")
 	}
+	if text := report.ReplayText(r); text != "" {
+		h.Notes = append(h.Notes, "this run says that it repeats "+text)
+	}
 	if v.Manifest != nil {
 		h.Notes = append(h.Notes, originNotes(v.Manifest.Header())...)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -186,15 +187,18 @@ func (r *replay) source(v *attest.Verification) error {
 	if rec != nil {
 		r.out.Original = attest.ReplayedRun{Run: fault.Printable(rec.ID), Record: record.Digest(v.RecordBytes)}
 	}
-	failed := 0
+	failed, waived := 0, ""
 	for _, c := range v.Checks {
-		if !c.OK && !c.Waived {
+		switch {
+		case c.Waived:
+			waived = " or is waived by the policy"
+		case !c.OK:
 			failed++
 		}
 	}
 	switch {
 	case failed == 0:
-		r.item(itemAttestation, attest.ReplayValid, "%s passed; signed by %v", counted(len(v.Checks), "check"), v.Keys)
+		r.item(itemAttestation, attest.ReplayValid, "each of %s passed%s; signed by %s", counted(len(v.Checks), "check"), waived, strings.Join(v.Keys, ", "))
 	case len(r.Keys) == 0:
 		r.item(itemAttestation, attest.ReplayNotValid, "it was verified with no key")
 	default:

@@ -27,15 +27,18 @@ func (r *replay) compare(ctx context.Context) error {
 	if !r.haveItem(itemData) {
 		r.dataHeld() // by the run
 	}
-	var f *fault.Fault
-	if !reflect.DeepEqual(was.Transcript, is.Transcript) {
-		f = differs("transcript", difference(was.Transcript, is.Transcript))
-	}
-	r.scheduleItem(f, "read again")
+	r.scheduleItem(scheduleFault(was, is), "read again")
 	r.checkpointsItem(was, is)
 	r.toolItem(was.Tool, is.Tool)
 	r.environmentItem(was.Environment, is.Environment)
 	return r.performanceItem(ctx, was, is)
+}
+
+func scheduleFault(was, is *record.Record) *fault.Fault {
+	if reflect.DeepEqual(was.Transcript, is.Transcript) {
+		return nil
+	}
+	return differs("transcript", difference(was.Transcript, is.Transcript))
 }
 
 // checkpointsItem compares names, sizes and digests of checkpoints, those read back included.

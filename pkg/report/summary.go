@@ -42,6 +42,9 @@ func (p *page) runHead(r *record.Record) {
 	p.row("H", "host clock", clock(r))
 	p.row("", "workload", clean(r.Workload.Name)+overrides(r.Workload.Overrides))
 	p.row("", "tool", tool(&r.Tool))
+	if text := ReplayText(r); text != "" {
+		p.row(clean(string(r.ReplayOf.Class)), "replay of", text)
+	}
 	if j := r.Journal; j != nil {
 		p.row(clean(string(j.Class)), "attempt", fmt.Sprintf("%d with this workload on this data, by a journal of %d lines", j.Attempt, j.Entries))
 	}
