@@ -11,7 +11,8 @@ import (
 )
 
 func (a *app) attestCommand() *cobra.Command {
-	var manifestPath, archive, keyFile, certificate string
+	var manifestPath, archive, certificate string
+	var sign signFlags
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "attest [RUN]",
@@ -21,14 +22,16 @@ func (a *app) attestCommand() *cobra.Command {
 the record, what it needs, and its attestations. Standard output is the archive's digest.
 
 Without RUN, the archive is there already: everything in it is verified but the signatures, and the same is attested with your key too. The
-attestations of others stay as they are.`,
+attestations of others stay as they are.
+
+Nobody is contacted, unless --timestamp-url asks an authority for timestamps of the signatures: it learns their digests.`,
 		Example: `  BENCHPIN_PASSWORD=secret benchpin key generate --out ./me
   BENCHPIN_PASSWORD=secret benchpin attest ./results --manifest ./qs.manifest.json --archive ./archive --key ./me.key
   BENCHPIN_PASSWORD=secret benchpin attest --archive ./archive --key ./auditor.key`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return a.attestAgain(cmd, archive, keyFile, manifestPath+certificate != "", asJSON)
+				return a.attestAgain(cmd, archive, &sign, manifestPath+certificate != "", asJSON)
 			}
 			if err := exactly("RUN")(cmd, args); err != nil {
 				return err
@@ -39,12 +42,12 @@ attestations of others stay as they are.`,
 					manifestPath = own
 				}
 			}
-			for name, value := range map[string]string{"manifest": manifestPath, "archive": archive, "key": keyFile} {
+			for name, value := range map[string]string{"manifest": manifestPath, "archive": archive, "key": sign.key} {
 				if value == "" {
 					return usagef("expected --%s (see %q)", name, cmd.CommandPath()+" --help")
 				}
 			}
-			key, err := a.privateKey(cmd.Context(), keyFile)
+			key, err := a.signer(cmd.Context(), &sign)
 			if err != nil {
 				return err
 			}
@@ -59,22 +62,22 @@ attestations of others stay as they are.`,
 	cmd.Flags().StringVar(&manifestPath, "manifest", "", "`file` of the manifest's header (default: that beside the record, of a run without a data set, or whose data set was removed)")
 	cmd.Flags().StringVar(&archive, "archive", "", "`folder` of the archive; new or empty, or, without RUN, that of one that is there")
 	cmd.Flags().StringVar(&certificate, "certificate", "", "`file` of the data set's certificate, made by \"data certify\", to be attested too")
-	cmd.Flags().StringVar(&keyFile, "key", "", "private `KEY`: a file, env://NAME (a variable that holds it) or SCHEME://KEY (the program sigstore-kms-SCHEME keeps it)")
+	sign.add(cmd, "")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
 }
 
 // attestAgain signs an archive that is there with another key.
-func (a *app) attestAgain(cmd *cobra.Command, archive, keyFile string, superfluous, asJSON bool) error {
+func (a *app) attestAgain(cmd *cobra.Command, archive string, sign *signFlags, superfluous, asJSON bool) error {
 	switch {
 	case archive == "":
 		return usagef("expected RUN, or --archive with an archive that is there (see %q)", cmd.CommandPath()+" --help")
-	case keyFile == "":
+	case sign.key == "":
 		return usagef("expected --key (see %q)", cmd.CommandPath()+" --help")
 	case superfluous:
 		return usagef("without RUN, --manifest and --certificate have no meaning: the archive holds both")
 	}
-	key, err := a.privateKey(cmd.Context(), keyFile)
+	key, err := a.signer(cmd.Context(), sign)
 	if err != nil {
 		return err
 	}

@@ -150,13 +150,13 @@ func (a *app) publicKeys(ctx context.Context, refs []string) ([]attest.PublicKey
 }
 
 // publicHalf is the file of a private key's public half where it stands beside it under the usual name, else "".
-func publicHalf(privatePath string, key *attest.PrivateKey) string {
+func publicHalf(privatePath string, key attest.Signer) string {
 	prefix, usual := strings.CutSuffix(privatePath, ".key")
-	if !usual || key == nil {
+	if !usual || key == nil || len(key.Trust().Keys) != 1 {
 		return ""
 	}
 	public, err := attest.LoadPublic(prefix + ".pub")
-	if err != nil || public.Hint() != key.Public().Hint() {
+	if err != nil || public.Hint() != key.Trust().Keys[0].Hint() {
 		return ""
 	}
 	return prefix + ".pub"

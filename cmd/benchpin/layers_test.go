@@ -48,6 +48,8 @@ var allowedImports = map[string][]string{
 		"schemas",
 	},
 
+	"pkg/attest/sigstore": {"pkg/attest", "pkg/attest/fault"},
+
 	"pkg/audit":       {"pkg/manifest", "pkg/manifest/blake", "pkg/store"},
 	"pkg/environment": {"pkg/record"},
 	"pkg/report":      {"pkg/record", "pkg/workload"},
@@ -100,6 +102,7 @@ var allowedImports = map[string][]string{
 		"pkg/attest/fault",
 		"pkg/attest/oci",
 		"pkg/attest/oci/registry",
+		"pkg/attest/sigstore",
 		"pkg/audit",
 		"pkg/bench",
 		"pkg/bench/stats",
@@ -119,7 +122,7 @@ var allowedImports = map[string][]string{
 }
 
 // onlyForTests are helpers that no other package may import outside its tests.
-var onlyForTests = []string{"pkg/store/storetest"}
+var onlyForTests = []string{"pkg/attest/sigstore/sigstoretest", "pkg/store/storetest"}
 
 // TestLayers fails on any import between packages of benchpin that the list does not allow, and on any package that the list lacks.
 func TestLayers(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/benchpin/benchpin/pkg/attest"
 	"github.com/benchpin/benchpin/pkg/environment"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/pipeline"
@@ -23,7 +22,7 @@ func (a *app) pipelineCommand() *cobra.Command {
 		certify    bool
 		pinned     pinnedFlags
 		dir        string
-		keyFile    string
+		sign       signFlags
 		workers    int
 		verify     verifyFlags
 		overwrite  bool
@@ -65,11 +64,9 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 			if err != nil {
 				return err
 			}
-			var key *attest.PrivateKey
-			if keyFile != "" {
-				if key, err = a.privateKey(cmd.Context(), keyFile); err != nil {
-					return err
-				}
+			key, err := a.signer(cmd.Context(), &sign)
+			if err != nil {
+				return err
 			}
 			tool, err := environment.Tool(a.toolVersion(), commit)
 			if err != nil {
@@ -86,7 +83,7 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 			end()
 			defer out.Close()
 			if out.Record != nil {
-				if perr := a.printResult(out, publicHalf(keyFile, key), asJSON); perr != nil {
+				if perr := a.printResult(out, publicHalf(sign.key, key), sign.trustFlags.again(), asJSON); perr != nil {
 					return errors.Join(err, perr)
 				}
 			}
@@ -100,7 +97,7 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 	pinned.add(cmd)
 	cmd.Flags().BoolVar(&certify, "certify", false, "measure how much of the data set repeats and how far it compresses, and attest it with the result")
 	cmd.Flags().StringVar(&dir, "dir", "benchpin", "`folder` of everything that is made")
-	cmd.Flags().StringVar(&keyFile, "key", "", "private `KEY` to sign with: a file, env://NAME or SCHEME://KEY (default: one is made in DIR/keys)")
+	sign.add(cmd, " (default: one is made in DIR/keys)")
 	cmd.Flags().IntVar(&workers, "workers", 0, "files that are generated or hashed at once (0: as many as the cores keep busy)")
 	verify.add(cmd)
 	cmd.Flags().BoolVar(&overwrite, "overwrite-checkpoints", false, overwriteUsage)
@@ -112,8 +109,8 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 }
 
 // printResult prints the record, or the page of the result and the verdict on its archive.
-// public is the file of the public key, where the pipeline has not made it.
-func (a *app) printResult(out *pipeline.Outcome, public string, asJSON bool) error {
+// public is the file of the public key, where the pipeline has not made it; trust are the flags that name whom else to trust.
+func (a *app) printResult(out *pipeline.Outcome, public, trust string, asJSON bool) error {
 	if asJSON {
 		return a.printRecord(out.Record)
 	}
@@ -131,9 +128,9 @@ func (a *app) printResult(out *pipeline.Outcome, public string, asJSON bool) err
 		return err
 	}
 	key := cmp.Or(out.PublicKey, public, "YOUR.pub")
-	policy := ""
+	policy := trust
 	if out.Record.Dataset.Verification.Mode == workload.VerifyNone {
-		policy = " --allow-unverified"
+		policy += " --allow-unverified"
 	}
 	a.printf("\nrun       %s\narchive   %s\nverify    benchpin verify %s --key %s%s\n", out.Run, out.Archive, quoted(out.Archive), quoted(key), policy)
 	return nil

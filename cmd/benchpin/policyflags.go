@@ -30,6 +30,7 @@ func (f *policyFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&p.Tool.Binaries, "tool-binary", nil, "accepted `digest` of the program that made the record; may be repeated")
 	cmd.Flags().StringArrayVar(&p.Workload.Digests, "workload-digest", nil, "accepted `digest` of the resolved workload; may be repeated")
 	cmd.Flags().BoolVar(&p.Preregistered, "require-preregistration", false, "refuse results that no accepted key registered")
+	cmd.Flags().BoolVar(&p.RequireTime, "require-timestamp", false, "refuse results that no timestamp or log entry by a trusted third party proves to have been signed by some time")
 	cmd.Flags().BoolVar(&p.AllowUnverified, "allow-unverified", false, "accept runs whose data set was not compared with its manifest")
 	cmd.Flags().BoolVar(&p.RequireThresholds, "require-thresholds", false, "refuse results that do not meet their thresholds")
 	cmd.Flags().BoolVar(&p.AllowUnavailable, "allow-unavailable", false, "accept that a check is not made which takes another build of benchpin")

@@ -20,6 +20,7 @@ func (a *app) verifyCommand() *cobra.Command {
 		keys    []string
 		policy  policyFlags
 		remote  registryFlags
+		trust   trustFlags
 		explain bool
 		asJSON  bool
 	)
@@ -36,13 +37,18 @@ archive and every attestation that refers to it are pulled first. Every check is
 Exit code 4 when any check failed. Without a key, from --key or from a policy, nothing is verified: a signature by an unknown key proves nothing.
 
 --policy FILE says what is demanded beyond that everything in the archive is true (docs/policy.md). The other flags are short for parts of it, and
-both must hold: a flag never widens what the file accepts.`,
+both must hold: a flag never widens what the file accepts.
+
+Timestamps and log entries are judged by --trusted-root and --timestamp-roots; without either, a bundle that carries some does not count.`,
 		Example: `  benchpin verify ./demo/archive --key ./demo/keys/benchpin.pub
   benchpin verify ./demo/archive --key ./demo/keys/benchpin.pub --verified all --max-age 1d`,
 		Args: exactly("ARCHIVE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			trusted, demands, err := policy.resolve(func(refs []string) ([]attest.PublicKey, error) { return a.publicKeys(cmd.Context(), refs) }, keys)
 			if err != nil {
+				return err
+			}
+			if demands.Witness, err = trust.witness(); err != nil {
 				return err
 			}
 			dir, done, err := a.archiveAt(cmd.Context(), args[0], &remote)
@@ -73,6 +79,7 @@ both must hold: a flag never widens what the file accepts.`,
 		},
 	}
 	remote.add(cmd)
+	trust.add(cmd)
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "public `KEY`: a file, env://NAME or SCHEME://KEY; may be repeated, any of them is accepted")
 	policy.add(cmd)
 	cmd.Flags().BoolVar(&explain, "explain", false, "say of every digest what was hashed, and how to do it by hand")

@@ -61,8 +61,8 @@ type ArchiveInfo struct {
 //
 // What does not agree with itself is refused before it is signed: ErrIncomplete for an unfinished run, *fault.Fault for a record or
 // a manifest that is damaged or a file that is not the one that the record names.
-func WriteArchive(ctx context.Context, dir string, in ArchiveInput, key *PrivateKey) (ArchiveInfo, error) {
-	if key == nil {
+func WriteArchive(ctx context.Context, dir string, in ArchiveInput, key Signer) (ArchiveInfo, error) {
+	if absent(key) {
 		return ArchiveInfo{}, errors.New("write archive: no private key was given; make one with `benchpin key generate`")
 	}
 	rec, err := record.Parse(in.Record)
@@ -86,7 +86,7 @@ func WriteArchive(ctx context.Context, dir string, in ArchiveInput, key *Private
 	return info, nil
 }
 
-func fill(ctx context.Context, w *oci.Writer, rec *record.Record, in ArchiveInput, key *PrivateKey) (ArchiveInfo, error) {
+func fill(ctx context.Context, w *oci.Writer, rec *record.Record, in ArchiveInput, key Signer) (ArchiveInfo, error) {
 	header, parsed, err := loadHeader(in.Manifest)
 	if err != nil {
 		return ArchiveInfo{}, err
@@ -135,7 +135,7 @@ func fill(ctx context.Context, w *oci.Writer, rec *record.Record, in ArchiveInpu
 	if err != nil {
 		return ArchiveInfo{}, err
 	}
-	signed, err := signAll(key, subjectsOf(info.Archive, info.Record, info.Manifest), predicates)
+	signed, err := signAll(ctx, key, subjectsOf(info.Archive, info.Record, info.Manifest), predicates)
 	if err != nil {
 		return ArchiveInfo{}, err
 	}
@@ -153,8 +153,9 @@ func fill(ctx context.Context, w *oci.Writer, rec *record.Record, in ArchiveInpu
 
 // verifyStaged reads the archive as anyone will, before it gets its name. A run that was not verified may be archived and signed: the
 // record says so, and the default policy of whoever verifies refuses it.
-func verifyStaged(ctx context.Context, dir string, key *PrivateKey, also func(context.Context, *Verification) error) error {
-	v, err := VerifyArchive(ctx, dir, []PublicKey{key.Public()}, Policy{AllowUnverified: true})
+func verifyStaged(ctx context.Context, dir string, key Signer, also func(context.Context, *Verification) error) error {
+	trust := key.Trust()
+	v, err := VerifyArchive(ctx, dir, trust.Keys, Policy{AllowUnverified: true, Witness: trust.Witness})
 	if err != nil {
 		return err
 	}

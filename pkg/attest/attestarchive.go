@@ -9,14 +9,14 @@ import (
 )
 
 // signAll signs a statement for every predicate, over the same subjects.
-func signAll(key *PrivateKey, subjects []Subject, predicates []typedPredicate) ([]oci.Attestation, error) {
+func signAll(ctx context.Context, key Signer, subjects []Subject, predicates []typedPredicate) ([]oci.Attestation, error) {
 	var all []oci.Attestation
 	for _, p := range predicates {
 		s, err := NewStatement(subjects, p.kind, p.value)
 		if err != nil {
 			return nil, err
 		}
-		signed, err := SignStatement(key, s)
+		signed, err := signStatement(ctx, key, s)
 		if err != nil {
 			return nil, fmt.Errorf("attest %s: %w", p.kind, err)
 		}
@@ -25,17 +25,24 @@ func signAll(key *PrivateKey, subjects []Subject, predicates []typedPredicate) (
 	return all, nil
 }
 
+// absent reports whether there is no signer, also where a nil key was given for one.
+func absent(s Signer) bool {
+	k, isKey := s.(*PrivateKey)
+	return s == nil || (isKey && k == nil)
+}
+
 // AttestArchive signs, with another key, what an archive that stands at dir attests: the same statements, made again from what it holds.
 // Everything that verification checks is checked first, but for the signatures that are there: what stands beside it, under keys that the
 // new signer need not know, is left alone. also is as ArchiveInput.Also; an archive that fails is not signed (ErrVerification), a run that was
 // not verified may be, as in WriteArchive.
 //
 // Predicates that the key attests already are left out, so that signing twice adds nothing; PredicateTypes of the result are those added.
-func AttestArchive(ctx context.Context, dir string, key *PrivateKey, also func(context.Context, *Verification) error) (info ArchiveInfo, err error) {
-	if key == nil {
+func AttestArchive(ctx context.Context, dir string, key Signer, also func(context.Context, *Verification) error) (info ArchiveInfo, err error) {
+	if absent(key) {
 		return ArchiveInfo{}, errors.New("attest archive: no private key was given; make one with `benchpin key generate`")
 	}
-	v, err := newVerifier(ctx, dir, []PublicKey{key.Public()}, Policy{AllowUnverified: true})
+	trust := key.Trust()
+	v, err := newVerifier(ctx, dir, trust.Keys, Policy{AllowUnverified: true, Witness: trust.Witness})
 	if err != nil {
 		return ArchiveInfo{}, fmt.Errorf("attest archive %s: %w", dir, err)
 	}
@@ -66,7 +73,7 @@ func AttestArchive(ctx context.Context, dir string, key *PrivateKey, also func(c
 		return ArchiveInfo{}, fmt.Errorf("attest archive %s: %w", dir, err)
 	}
 	info = ArchiveInfo{Archive: l.Manifest, Record: l.Layer(TitleRecord).Blob.Digests, Manifest: l.Layer(TitleManifest).Blob.Digests}
-	signed, err := signAll(key, x.subjects, missing)
+	signed, err := signAll(ctx, key, x.subjects, missing)
 	if err != nil || len(signed) == 0 {
 		return info, err
 	}

@@ -36,8 +36,10 @@ type Attestation struct {
 	Part string `json:"part"`
 	// PredicateType is that of the signed statement; where no accepted key signed it, the one that its manifest announces.
 	PredicateType string `json:"predicate_type"`
-	// Key is the hint of the accepted key that signed it; "" for none.
+	// Key is the hint of the accepted key that signed it, or the accepted identity in its certificate; "" for none.
 	Key string `json:"key,omitempty"`
+	// Times are those at which third parties saw the signature, and which whoever verifies trusts.
+	Times []TrustedTime `json:"times,omitempty"`
 	// Status says what it counts for, Detail why it is not "holds".
 	Status AttestationStatus `json:"status"`
 	Detail string            `json:"detail,omitempty"`
@@ -50,6 +52,7 @@ const (
 	signaturesCheck = iota
 	subjectsCheck
 	predicatesCheck
+	timeCheck
 	bundleChecks
 )
 
@@ -116,6 +119,11 @@ func (v *verifier) attestations() error {
 			v.v.Keys = append(v.v.Keys, k.Hint())
 		}
 	}
+	for _, j := range judged {
+		if j.Key != "" && !slices.Contains(v.v.Keys, j.Key) { // an identity in a certificate
+			v.v.Keys = append(v.v.Keys, j.Key)
+		}
+	}
 	if subjectFaults == nil && signed == 0 {
 		subjectFaults = []*fault.Fault{unchecked("subjects", "there is no statement with a good signature")}
 	}
@@ -131,6 +139,7 @@ func (v *verifier) attestations() error {
 	_ = v.add("subjects", record.Recomputable,
 		"sha256 and blake3 of the OCI manifest, of record.json and of manifest.json, recomputed, against every statement: all of them, in order",
 		"which copy of the archive this is: the same statements verify every identical copy", append(subjectFaults, faults[subjectsCheck]...))
+	v.signingTime(judged, x, faults[timeCheck])
 	return v.add("predicates", record.Recomputable,
 		"every predicate made again from record.json and manifest.json, against the signed one, field by field; none that must be there is missing",
 		"that the builder named in a provenance made the files: it says what yields them; class H", append(faults[predicatesCheck], predicateFaults...))
@@ -183,14 +192,14 @@ func (v *verifier) judgeBundle(j *judgedBundle, b oci.Bundle, x expectation) err
 		j.settle(NotCounted, signaturesCheck, fault.New(fault.Limit, "", err.Error()))
 		return nil
 	}
-	verified, err := VerifyBundle(raw, v.keys)
+	verified, err := verifyWitnessed(raw, v.keys, v.policy.Witness)
 	if err != nil {
 		j.settle(NotCounted, signaturesCheck, asFault(err))
 		v.judgeForeign(j, raw)
 		return nil
 	}
 	s := verified.Statement
-	j.Key, j.PredicateType = verified.Key.Hint(), fault.Printable(s.PredicateType)
+	j.Key, j.PredicateType, j.Times = verified.Signer(), fault.Printable(s.PredicateType), verified.Testimony.Times
 	if b.PredicateType != s.PredicateType {
 		j.settle(NotCounted, predicatesCheck, fault.New(fault.PredicateType, "payload.predicateType",
 			fmt.Sprintf("its manifest announces %q, the statement is %q", shorten(b.PredicateType), shorten(s.PredicateType))))
@@ -237,6 +246,9 @@ func (v *verifier) judgeBundle(j *judgedBundle, b oci.Bundle, x expectation) err
 		j.settle(Refused, predicatesCheck, f)
 	case len(j.faults[predicatesCheck]) == 0 && x.subjects != nil:
 		j.Status = Holds
+		if f := possible(v.v.Record, j.Times); f != nil {
+			j.settle(Refused, timeCheck, f)
+		}
 	}
 	return nil
 }

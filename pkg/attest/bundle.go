@@ -1,6 +1,7 @@
 package attest
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 
@@ -14,7 +15,7 @@ import (
 const payloadType = "application/vnd.in-toto+json"
 
 // The Sigstore bundle v0.3, with the fields that an attestation by a bare key has. Others (certificates, log entries, timestamps)
-// would have to be checked to mean anything; until they are, they are refused.
+// are checked where whoever verifies has a Witness, and refused where not.
 type bundle struct {
 	MediaType            string               `json:"mediaType"`
 	VerificationMaterial verificationMaterial `json:"verificationMaterial"`
@@ -49,24 +50,21 @@ func preAuthEncoding(payloadType string, payload []byte) []byte {
 // SignStatement signs a statement and returns the Sigstore bundle that carries it. The bundle's form is fixed; only the signature of
 // an ECDSA key differs from one call to the next. The statement must be one that VerifyBundle accepts.
 func SignStatement(k *PrivateKey, s *Statement) ([]byte, error) {
+	return signStatement(context.Background(), k, s)
+}
+
+func signStatement(ctx context.Context, by Signer, s *Statement) ([]byte, error) {
 	payload, err := s.Encode()
 	if err != nil {
 		return nil, err
 	}
-	sig, err := k.sign(preAuthEncoding(payloadType, payload))
-	if err != nil {
-		return nil, err
-	}
-	out, err := strictjson.Marshal(bundle{
-		MediaType:            oci.BundleType,
-		VerificationMaterial: verificationMaterial{PublicKey: publicKeyHint{Hint: k.Public().Hint()}},
-		Envelope:             envelope{Payload: payload, PayloadType: payloadType, Signatures: []envelopeSignature{{Sig: sig}}},
-	})
+	out, err := by.SignPayload(ctx, payloadType, payload)
 	if err != nil {
 		return nil, fmt.Errorf("write bundle: %w", err)
 	}
 	// What is written must be readable: the same code judges both.
-	if _, err := VerifyBundle(out, []PublicKey{k.Public()}); err != nil {
+	trust := by.Trust()
+	if _, err := verifyWitnessed(out, trust.Keys, trust.Witness); err != nil {
 		return nil, fmt.Errorf("write bundle: it would not verify: %w", err)
 	}
 	return out, nil
@@ -76,15 +74,17 @@ func SignStatement(k *PrivateKey, s *Statement) ([]byte, error) {
 type Verified struct {
 	// Statement was parsed from the signed bytes, and from nothing else.
 	Statement *Statement
-	// Key is the key, of those given, that made the signature.
+	// Key is the key, of those given, that made the signature; empty where a certificate says who signed.
 	Key PublicKey
+	// Testimony is what third parties say of the signature, and was accepted.
+	Testimony Testimony
 }
 
 // VerifyBundle checks the form of a Sigstore bundle and its signature by one of the keys, then parses the signed payload as a
 // statement. It does not compare the statement with anything: see Statement.CheckSubjects. Without keys it returns ErrNoKey; what is
 // wrong with the bundle is a *fault.Fault. It is stricter than sigstore-go; docs/attestation.md lists where.
 func VerifyBundle(data []byte, keys []PublicKey) (*Verified, error) {
-	if err := checkKeys(keys); err != nil {
+	if err := checkKeys(keys, nil); err != nil {
 		return nil, err
 	}
 	b, err := parseBundle(data)
@@ -102,8 +102,8 @@ func VerifyBundle(data []byte, keys []PublicKey) (*Verified, error) {
 	return &Verified{Statement: s, Key: key}, nil
 }
 
-func checkKeys(keys []PublicKey) error {
-	if len(keys) == 0 {
+func checkKeys(keys []PublicKey, w Witness) error {
+	if len(keys) == 0 && (w == nil || !w.Identifies()) {
 		return fmt.Errorf("%w: what signed an attestation can only be known from a key that comes from elsewhere; give one with --key", ErrNoKey)
 	}
 	if len(keys) > limits.Keys {
@@ -123,34 +123,50 @@ func parseBundle(data []byte) (*bundle, error) {
 	if err := strictjson.Unmarshal(data, limits.BundleBytes, &b); err != nil {
 		return nil, bundleFault(err)
 	}
-	if b.MediaType != oci.BundleType {
-		return nil, fault.New(fault.BundleVersion, "mediaType", fmt.Sprintf("expected %q, found %q", oci.BundleType, shorten(b.MediaType)))
-	}
-	if b.Envelope.PayloadType != payloadType {
-		return nil, fault.New(fault.PayloadType, "dsseEnvelope.payloadType",
-			fmt.Sprintf("expected %q, found %q", payloadType, shorten(b.Envelope.PayloadType)))
-	}
-	if n := len(b.Envelope.Signatures); n != 1 {
-		return nil, fault.New(fault.SignatureCount, "dsseEnvelope.signatures", fmt.Sprintf("expected one signature, found %d", n))
-	}
-	hint := b.VerificationMaterial.PublicKey.Hint
-	if id := b.Envelope.Signatures[0].KeyID; id != "" && id != hint {
-		return nil, fault.New(fault.VerificationMaterial, "dsseEnvelope.signatures[0].keyid",
-			fmt.Sprintf("it names another key than verificationMaterial does: %q", shorten(id)))
+	if err := b.check(); err != nil {
+		return nil, err
 	}
 	return &b, nil
 }
 
-// verify finds the key that the bundle names and checks the signature with it.
+// check is what must hold of every bundle, whoever signed it.
+func (b *bundle) check() error {
+	if b.MediaType != oci.BundleType {
+		return fault.New(fault.BundleVersion, "mediaType", fmt.Sprintf("expected %q, found %q", oci.BundleType, shorten(b.MediaType)))
+	}
+	if b.Envelope.PayloadType != payloadType {
+		return fault.New(fault.PayloadType, "dsseEnvelope.payloadType",
+			fmt.Sprintf("expected %q, found %q", payloadType, shorten(b.Envelope.PayloadType)))
+	}
+	if n := len(b.Envelope.Signatures); n != 1 {
+		return fault.New(fault.SignatureCount, "dsseEnvelope.signatures", fmt.Sprintf("expected one signature, found %d", n))
+	}
+	hint := b.VerificationMaterial.PublicKey.Hint
+	if id := b.Envelope.Signatures[0].KeyID; id != "" && id != hint {
+		return fault.New(fault.VerificationMaterial, "dsseEnvelope.signatures[0].keyid",
+			fmt.Sprintf("it names another key than verificationMaterial does: %q", shorten(id)))
+	}
+	return nil
+}
+
+// verify finds the key that the bundle names and checks the signature with it. Nothing proves when it was made.
 func (b *bundle) verify(keys []PublicKey) (PublicKey, error) {
+	k, err := b.signer(keys)
+	if err != nil {
+		return PublicKey{}, err
+	}
+	if f := k.validAt(nil); f != nil {
+		return PublicKey{}, f
+	}
+	return k, nil
+}
+
+// signer finds the key that the bundle names and checks the signature with it.
+func (b *bundle) signer(keys []PublicKey) (PublicKey, error) {
 	hint := b.VerificationMaterial.PublicKey.Hint
 	for _, k := range keys {
 		if k.Hint() != hint {
 			continue
-		}
-		if k.limited {
-			return PublicKey{}, fault.New(fault.KeyValidity, "verificationMaterial",
-				"the key is limited to a span of time, and nothing in the bundle proves when it was used")
 		}
 		if err := k.verify(preAuthEncoding(b.Envelope.PayloadType, b.Envelope.Payload), b.Envelope.Signatures[0].Sig); err != nil {
 			return PublicKey{}, fault.New(fault.BadSignature, "dsseEnvelope.signatures[0].sig",

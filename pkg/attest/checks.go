@@ -73,7 +73,7 @@ type Verification struct {
 	Groups *manifest.Groups
 	// Certificate is the data set's certificate, nil where the archive has none, or it was refused.
 	Certificate *certificate.Certificate
-	// Keys are the hints of the keys whose signatures were accepted.
+	// Keys are the hints of the keys, and the identities in certificates, whose signatures were accepted.
 	Keys []string
 	// Preregistered is the hint of the accepted key that signed what the run was registered with; "" where there is none.
 	Preregistered string

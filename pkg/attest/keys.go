@@ -117,6 +117,8 @@ type PublicKey struct {
 	// verifiers are the schemes of the key's kind: one, or for RSA two, whose signatures cannot be taken for each other.
 	verifiers []signature.Verifier
 	limited   bool
+	from      time.Time
+	until     time.Time
 }
 
 // NewPublicKey takes a *ecdsa.PublicKey over P-256 or P-384, an ed25519.PublicKey, or a *rsa.PublicKey of 2048, 3072 or 4096 bits.
@@ -173,16 +175,19 @@ func (p PublicKey) hash() crypto.Hash {
 // Kind returns the kind of the key.
 func (p PublicKey) Kind() KeyKind { return p.kind }
 
+// Crypto returns the key as the standard library has it.
+func (p PublicKey) Crypto() crypto.PublicKey { return p.key }
+
 // Hint is how a bundle names the key that signed it: base64 of the SHA-256 of the key's DER form. It is no secret and proves nothing.
 func (p PublicKey) Hint() string {
 	sum := sha256.Sum256(p.der)
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// WithValidity returns the same key, limited to signatures made in a span of time. A signature by a bare key carries no trusted
-// time, so that verification with such a key fails, rather than leaving the span out of account.
+// WithValidity returns the same key, limited to signatures made in a span of time; a zero time is no bound. Where nothing in a
+// bundle proves when it was signed, verification with such a key fails, rather than leaving the span out of account.
 func (p PublicKey) WithValidity(from, until time.Time) PublicKey {
-	p.limited = !from.IsZero() || !until.IsZero()
+	p.from, p.until, p.limited = from, until, !from.IsZero() || !until.IsZero()
 	return p
 }
 

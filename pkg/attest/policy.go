@@ -22,6 +22,13 @@ type Policy struct {
 	// AllowUnavailable accepts that a check was not made which takes another build of this program: the verdict names it.
 	AllowUnavailable bool
 
+	// Witness judges certificates, log entries and timestamps; nil refuses bundles that carry any. It is no demand, and no part of a
+	// document: it is made of what whoever verifies trusts.
+	Witness Witness
+	// RequireTime demands that a third party whom the Witness trusts saw a statement of every predicate that the archive carries: the
+	// timestamp or log entry of a bundle can be taken out of it, and then proves nothing.
+	RequireTime bool
+
 	// Signers is how many distinct keys must stand for each of Predicates; less than 2 asks for nothing.
 	Signers int
 	// Predicates are the types that must be attested by an accepted key. Where there are none, Signers counts for ResultType.
@@ -95,6 +102,10 @@ func (p Policy) And(q Policy) Policy {
 	p.AllowUnavailable = p.AllowUnavailable || q.AllowUnavailable
 	p.RequireThresholds = p.RequireThresholds || q.RequireThresholds
 	p.Preregistered = p.Preregistered || q.Preregistered
+	p.RequireTime = p.RequireTime || q.RequireTime
+	if p.Witness == nil {
+		p.Witness = q.Witness
+	}
 	p.Signers = max(p.Signers, q.Signers)
 	p.Predicates = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(p.Predicates), q.Predicates...))))
 	p.DataRoots = both(p.DataRoots, q.DataRoots)

@@ -30,7 +30,7 @@ func VerifyArchive(ctx context.Context, dir string, keys []PublicKey, p Policy) 
 }
 
 func newVerifier(ctx context.Context, dir string, keys []PublicKey, p Policy) (*verifier, error) {
-	if err := checkKeys(keys); err != nil {
+	if err := checkKeys(keys, p.Witness); err != nil {
 		return nil, err
 	}
 	l, err := oci.Read(ctx, dir)

@@ -53,7 +53,9 @@ func (o *Options) staged(ctx context.Context, a AttestOptions, out *Outcome) (at
 	if err != nil {
 		return info, err
 	}
-	if out.Verification, err = Verify(ctx, a.Archive, []attest.PublicKey{o.Key.Public()}, policyFor(o.Workload.Workload)); err != nil {
+	trust, policy := o.Key.Trust(), policyFor(o.Workload.Workload)
+	policy.Witness = trust.Witness
+	if out.Verification, err = Verify(ctx, a.Archive, trust.Keys, policy); err != nil {
 		return info, err
 	}
 	return info, out.Verification.Err()

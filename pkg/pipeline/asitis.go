@@ -66,11 +66,12 @@ func (o *Options) prepare(l Layout, out *Outcome) (unlock func(), err error) {
 	if o.Key != nil {
 		return unlock, nil
 	}
-	var made bool
-	if o.Key, made, err = ownKey(l); err != nil {
+	key, made, err := ownKey(l)
+	if err != nil {
 		unlock()
 		return nil, err
 	}
+	o.Key = key
 	out.PublicKey = l.PublicKey()
 	origin := "made here"
 	if !made {

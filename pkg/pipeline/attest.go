@@ -19,7 +19,7 @@ type AttestOptions struct {
 	// Certificate is the file of the data set's certificate (Certify), "" for none.
 	Certificate string
 	// Key signs.
-	Key *attest.PrivateKey
+	Key attest.Signer
 }
 
 // Attest packs the result of a run with its manifest into an archive, signs its attestations and attaches them. Before the archive gets
@@ -49,6 +49,6 @@ func writeArchive(ctx context.Context, o AttestOptions, also func(context.Contex
 
 // AttestArchive signs with another key what an archive that stands in a folder attests, after all that Verify checks but the signatures
 // that are there; see attest.AttestArchive.
-func AttestArchive(ctx context.Context, archive string, key *attest.PrivateKey) (attest.ArchiveInfo, error) {
+func AttestArchive(ctx context.Context, archive string, key attest.Signer) (attest.ArchiveInfo, error) {
 	return attest.AttestArchive(ctx, archive, key, recompute)
 }

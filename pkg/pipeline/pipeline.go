@@ -54,7 +54,7 @@ type Options struct {
 	// Certify measures the data set before the run (Certify), and attests the certificate with the result.
 	Certify bool
 	// Key signs; nil makes a key pair in the folder, which proves only that nothing changed since.
-	Key *attest.PrivateKey
+	Key attest.Signer
 	// Workers is how many files are generated or hashed at once; below 1: the packages' own choice.
 	Workers int
 	// SampleSeed and Preregistered are those of RunOptions.

@@ -55,6 +55,14 @@ const (
 	UnknownKey Class = "unknown-key"
 	// KeyValidity: the key is limited to a time, and nothing in the bundle proves when it was used.
 	KeyValidity Class = "key-validity"
+	// Timestamp: a timestamp that is not by an accepted authority, or not over this signature.
+	Timestamp Class = "timestamp"
+	// LogEntry: a log entry that is not in an accepted log, or of another bundle.
+	LogEntry Class = "log-entry"
+	// Identity: a certificate that no accepted authority issued, that was not valid at the time of signing, or that is of somebody else.
+	Identity Class = "identity"
+	// SigningTime: a trusted time that contradicts the record.
+	SigningTime Class = "signing-time"
 	// BadSignature: the signature is not by that key over this payload.
 	BadSignature Class = "bad-signature"
 	// StatementType: not exactly in-toto Statement v1.

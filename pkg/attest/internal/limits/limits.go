@@ -13,6 +13,8 @@ const (
 	Subjects = 16
 	// SubjectDigests is how many digests one subject may have.
 	SubjectDigests = 8
+	// Witnesses is how many timestamps, and how many log entries, a bundle may carry.
+	Witnesses = 8
 	// Keys is how many public keys one verification takes.
 	Keys = 64
 	// KeyReferenceBytes is the length of the longest reference to a key that a program keeps.

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/benchpin/benchpin/pkg/attest/sigstore/sigstoretest"
+)
+
+const tinyWorkload = `model: {name: small}
+framework: pytorch
+workflow: {train: true}
+dataset: {format: npz, num_files_train: 8, record_length_bytes: 4096}
+reader: {data_loader: pytorch, batch_size: 2, read_threads: 1, file_shuffle: seed}
+train: {epochs: 2, computation_time: 0.02}
+metric: {au: 0.1}
+benchpin: {accelerators: 2}
+`
+
+// ownCommandLine runs a command as a user would, with an environment of its own.
+func ownCommandLine(t *testing.T, env map[string]string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	a := newApp()
+	a.stdout, a.stderr, a.terminal, a.color = &out, &errs, false, false
+	a.lookupenv = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	code = a.run(context.Background(), args)
+	return code, out.String(), errs.String()
+}
+
+// The command line for timestamps, against an authority that runs here.
+func TestTimestampCommands(t *testing.T) {
+	dir := t.TempDir()
+	tsa, other := sigstoretest.NewTimestamps(t), sigstoretest.NewTimestamps(t)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for name, data := range map[string][]byte{"tsa.pem": tsa.PEM(), "other.pem": other.PEM(), "small.yaml": []byte(tinyWorkload), "no.pem": []byte("x")} {
+		if err := os.WriteFile(at(name), data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := map[string]string{"BENCHPIN_PASSWORD": ""}
+	expect := func(want int, wantOut, wantErr string, args ...string) {
+		t.Helper()
+		if code, stdout, stderr := ownCommandLine(t, env, args...); code != want || !strings.Contains(stdout, wantOut) || !strings.Contains(stderr, wantErr) {
+			t.Fatalf("%s: exit code %d\n%s\n%s", strings.Join(args, " "), code, stdout, stderr)
+		}
+	}
+	expect(exitDone, "", "", "key", "generate", "--out", at("me"))
+	expect(exitDone, "", "", "key", "generate", "--out", at("second"))
+	// Nothing is asked of anybody unless it is asked for.
+	expect(exitDone, "", "", "pipeline", at("small.yaml"), "--dir", at("plain"), "--key", at("me.key"), "--timestamp-roots", at("tsa.pem"))
+	if tsa.Asked() != 0 {
+		t.Fatalf("the authority was asked %d times", tsa.Asked())
+	}
+	url := tsa.URL
+	expect(exitUsage, "", "needs --timestamp-roots", "attest", "--archive", at("plain/archive"), "--key", at("second.key"), "--timestamp-url", url)
+	expect(exitUsage, "", "needs --key", "pipeline", at("small.yaml"), "--dir", at("none"), "--timestamp-url", url)
+	expect(exitUsage, "", "expected http", "attest", "--archive", at("plain/archive"), "--key", at("second.key"), "--timestamp-url", "ftp://x", "--timestamp-roots", at("tsa.pem"))
+	expect(exitUsage, "", "PEM", "verify", at("plain/archive"), "--key", at("me.pub"), "--timestamp-roots", at("no.pem"))
+	expect(exitUsage, "", "trusted_root.json", "verify", at("plain/archive"), "--key", at("me.pub"), "--trusted-root", at("no.pem"))
+
+	expect(exitDone, "sha256:", "", "attest", "--archive", at("plain/archive"), "--key", at("second.key"), "--timestamp-url", url, "--timestamp-roots", at("tsa.pem"))
+	expect(exitDone, "VERDICT: VERIFIED", "", "verify", at("plain/archive"), "--key", at("me.pub"))
+	expect(exitDone, "signed no later than", "", "verify", at("plain/archive"), "--key", at("second.pub"), "--timestamp-roots", at("tsa.pem"), "--require-timestamp")
+	expect(exitVerify, "VERDICT: FAILED", "", "verify", at("plain/archive"), "--key", at("me.pub"), "--timestamp-roots", at("tsa.pem"), "--require-timestamp")
+	expect(exitVerify, "VERDICT: FAILED", "", "verify", at("plain/archive"), "--key", at("second.pub"))
+	expect(exitVerify, "VERDICT: FAILED", "", "verify", at("plain/archive"), "--key", at("second.pub"), "--timestamp-roots", at("other.pem"))
+	expect(exitDone, `"kind": "timestamp"`, "", "verify", at("plain/archive"), "--key", at("second.pub"), "--timestamp-roots", at("tsa.pem"), "--json")
+	expect(exitDone, "--timestamp-roots", "", "pipeline", at("small.yaml"), "--dir", at("stamped"), "--key", at("me.key"), "--timestamp-url", url, "--timestamp-roots", at("tsa.pem"))
+	expect(exitDone, "signed no later than", "", "verify", at("stamped/archive"), "--key", at("me.pub"), "--timestamp-roots", at("tsa.pem"))
+}
