@@ -120,6 +120,7 @@ func TestInterop(t *testing.T) {
 				t.Errorf("%+v", v.Attestations)
 			}
 			t.Run("oras", func(t *testing.T) { withORAS(t, peers["oras"], ref) })
+			t.Run("oras attach", func(t *testing.T) { withAttachment(t, peers["oras"], ref) })
 			t.Run("cosign", func(t *testing.T) { withCosign(t, peers["cosign"], ref) })
 		})
 	}
@@ -186,6 +187,29 @@ func withORAS(t *testing.T, oras, ref string) {
 			t.Errorf("%s: oras pulled something else (%v)", name, err)
 		}
 	}
+}
+
+// withAttachment attaches something that is no attestation, which is named, left where it is, and spoils nothing.
+func withAttachment(t *testing.T, oras, ref string) {
+	if oras == "" {
+		lacking(t, "oras", true)
+	}
+	if err := os.WriteFile("sbom.json", []byte(`{"spdxVersion":"SPDX-2.3"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tool(t, true, oras, "attach", "--plain-http", "--artifact-type", "application/spdx+json", ref, "sbom.json")
+	var listed referrerList
+	if err := json.Unmarshal(runJSON(t, "referrers "+ref+" --json", exitDone), &listed); err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, r := range listed.Referrers {
+		found = found || (r.ArtifactType == "application/spdx+json" && r.Other != "")
+	}
+	if !found {
+		t.Errorf("what oras attached is not listed: %+v", listed)
+	}
+	verdictOf(t, ref+" --key k.pub", exitDone)
 }
 
 func withCosign(t *testing.T, cosign, ref string) {

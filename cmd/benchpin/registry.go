@@ -38,11 +38,22 @@ func (a *app) archiveAt(ctx context.Context, arg string, f *registryFlags) (dir 
 	}
 	done = func() { os.RemoveAll(temporary) }
 	dir = filepath.Join(temporary, "archive")
-	if _, err := registry.Pull(ctx, arg, dir, a.registryOptions(f)); err != nil {
+	o := a.registryOptions(f)
+	o.Once = true
+	pulled, err := registry.Pull(ctx, arg, dir, o)
+	if err != nil {
 		done()
 		return "", nil, err
 	}
+	a.noteOthers(pulled)
 	return dir, done, nil
+}
+
+// noteOthers names what refers to an archive and did not come along.
+func (a *app) noteOthers(pulled *registry.Pulled) {
+	for _, other := range pulled.Others {
+		a.notef("left in the registry: %s (%q): %s", other.Digest, other.ArtifactType, other.Other)
+	}
 }
 
 func (a *app) pushCommand() *cobra.Command {
@@ -89,7 +100,8 @@ func (a *app) pullCommand() *cobra.Command {
 		Short:   "Pull an archive with its attestations from an OCI registry",
 		GroupID: groupMain,
 		Long: `Pull an archive from an OCI registry into a new folder, with every attestation that refers to it. The folder appears when every byte has
-the digest that was asked for, and not before. Nothing is judged: "benchpin verify" does that, on the folder or on the reference itself.
+the digest that was asked for, and not before; when the connection fails for good, what came whole is kept beside it, and repeating the command goes
+on from there. Nothing is judged: "benchpin verify" does that, on the folder or on the reference itself.
 Standard output is the reference by digest.`,
 		Example: "  benchpin pull localhost:5000/results/quickstart:v1 --archive ./pulled",
 		Args:    exactly("REFERENCE"),
@@ -101,9 +113,7 @@ Standard output is the reference by digest.`,
 			if err != nil {
 				return err
 			}
-			for _, other := range pulled.Others {
-				a.notef("left in the registry: %s (%q): %s", other.Digest, other.ArtifactType, other.Other)
-			}
+			a.noteOthers(pulled)
 			if asJSON {
 				return a.printJSON(pulled)
 			}

@@ -356,3 +356,42 @@ func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return c.inner.RoundTrip(r)
 }
+
+// TestLostUpdate lets another writer overwrite the list under the fallback tag, as two at once do, and wants the entry to be made again.
+func TestLostUpdate(t *testing.T) {
+	l := &losing{inner: direct{handlers(t)["fallback tag"]}}
+	dir, digest := short(t, 1)
+	const ref = "localhost:1/results/small:v1"
+	if _, err := Push(t.Context(), dir, ref, Options{Transport: l}); err != nil {
+		t.Fatal(err)
+	}
+	l.lose = 3
+	o := Options{Transport: l, Wait: time.Microsecond}
+	attached, err := Attach(t.Context(), ref, []Bundle{{"https://example.com/second", []byte(`{"second":1}`)}}, o)
+	if err != nil || attached.Digest != digest || l.lose != 0 {
+		t.Fatalf("%+v, %v; %d updates were not lost", attached, err, l.lose)
+	}
+	listed, err := List(t.Context(), ref, o)
+	if err != nil || len(listed.Referrers) != 2 {
+		t.Errorf("listed %+v, %v", listed, err)
+	}
+	// One that is lost every time is an error, and not a silence.
+	l.lose = 1 << 20
+	if _, err := Attach(t.Context(), ref, []Bundle{{"https://example.com/third", []byte(`{"third":1}`)}}, o); !errors.Is(err, errMissing) {
+		t.Errorf("lost for ever: %v", err)
+	}
+}
+
+// losing answers that it took a list under a fallback tag, and drops it.
+type losing struct {
+	inner http.RoundTripper
+	lose  int
+}
+
+func (l *losing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/manifests/sha256-") && l.lose > 0 {
+		l.lose--
+		return answer(r, http.StatusCreated, ""), nil
+	}
+	return l.inner.RoundTrip(r)
+}

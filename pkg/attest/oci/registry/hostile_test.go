@@ -23,6 +23,7 @@ type shelf struct {
 	manifests map[string][]byte // by digest or tag
 	referrers []byte            // the answer of the Referrers API; nil for a registry that does not have it
 	next      string            // the path of the next page
+	second    []byte            // the answer to a request with a query; nil for the same again
 }
 
 const (
@@ -82,6 +83,10 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", indexType)
 			if s.next != "" && r.URL.RawQuery == "" {
 				w.Header().Set("Link", `<`+s.next+`>; rel="next"`)
+			}
+			if r.URL.RawQuery != "" && s.second != nil {
+				w.Write(s.second)
+				return
 			}
 			w.Write(s.referrers)
 			return
@@ -338,6 +343,10 @@ func TestHostileReferrers(t *testing.T) {
 		"a page elsewhere": {func(s *shelf, a string) {
 			s.referrers, s.next = list(), "http://localhost:2/v2/x/referrers/"+a
 		}, 0, "", ErrLimit},
+		"two pages": {func(s *shelf, a string) {
+			s.referrers, s.next = list(s.refer(a, []byte("{}"), nil)), "/v2/results/small/referrers/"+a+"?page=2"
+			s.second = list(s.refer(a, []byte("[]"), nil))
+		}, 2, "", nil},
 		"the fallback tag": {func(s *shelf, a string) {
 			s.tag(strings.Replace(a, ":", "-", 1), list(s.refer(a, []byte("{}"), nil)))
 		}, 1, "", nil},

@@ -67,7 +67,7 @@ func Pull(ctx context.Context, ref, dir string, o Options) (*Pulled, error) {
 
 // leave ends a pull that failed. What came whole is kept where another attempt may be luckier.
 func (c *client) leave(w *oci.Writer, out *Pulled, err error) error {
-	if out.Bytes == 0 || !(passing(err) || c.ctx.Err() != nil) || errors.Is(err, ErrDamaged) {
+	if c.o.Once || out.Bytes == 0 || !(passing(err) || c.ctx.Err() != nil) || errors.Is(err, ErrDamaged) {
 		return errors.Join(err, w.Abort())
 	}
 	kept, problem := w.Keep()

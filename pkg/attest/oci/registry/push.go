@@ -154,23 +154,30 @@ func (c *client) refer(archive string, bundles [][]byte) ([]string, error) {
 	if len(bundles) == 0 {
 		return digests, nil
 	}
-	err := c.retry(c.ctx, func() error {
+	for try := 1; ; try++ {
 		listed, err := c.list(archive)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		var missing error
 		for i, digest := range digests {
 			if !slices.Contains(listed, digest) {
 				missing = fmt.Errorf("referrer %s: %w", digest, errMissing)
+				if try == attempts {
+					return nil, missing
+				}
 				if err := c.put(digest, bundles[i]); err != nil {
-					return err
+					return nil, err
 				}
 			}
 		}
-		return missing
-	})
-	return digests, err
+		if missing == nil {
+			return digests, nil
+		}
+		if err := c.pause(c.ctx, try); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // blobsOf are the blobs of an archive, each once.

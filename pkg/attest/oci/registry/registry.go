@@ -34,6 +34,8 @@ type Options struct {
 	CAFile string
 	// Keychain finds credentials; nil is authn.DefaultKeychain.
 	Keychain authn.Keychain
+	// Once says that nobody will repeat a pull that failed: nothing is kept of it.
+	Once bool
 	// Jobs is how many blobs are sent at once; below 1 is 4.
 	Jobs int
 	// UserAgent is how requests introduce themselves; "" is benchpin.
@@ -124,12 +126,21 @@ func (c *client) retry(ctx context.Context, f func() error) error {
 		if err == nil || i == attempts || ctx.Err() != nil || !passing(err) {
 			return err
 		}
-		wait := c.o.Wait << (i - 1)
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(wait + rand.N(wait/4+1)): // several writers do not meet again at the same instant
+		if err := c.pause(ctx, i); err != nil {
+			return err
 		}
+	}
+}
+
+// pause waits before the attempt after the one with a number, longer each time, and never the same: several writers do not meet again at the
+// same instant.
+func (c *client) pause(ctx context.Context, attempt int) error {
+	wait := c.o.Wait << (attempt - 1)
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(wait + rand.N(wait/4+1)):
+		return nil
 	}
 }
 
@@ -146,7 +157,7 @@ func passing(err error) bool {
 	}
 	var network net.Error
 	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
-		errors.Is(err, net.ErrClosed) || errors.Is(err, ErrDamaged) || errors.Is(err, errMissing) || (errors.As(err, &network) && network.Timeout())
+		errors.Is(err, net.ErrClosed) || errors.Is(err, ErrDamaged) || (errors.As(err, &network) && network.Timeout())
 }
 
 // explain adds what may be done about an error of a registry.
