@@ -202,16 +202,13 @@ func (r *Run) figures() []report.Named {
 
 // against compares the figures that both runs know.
 func against(a, b *Run, o Options) []Comparison {
-	var drawn []result
-	if a.Steps != nil && b.Steps != nil {
-		drawn = ratios(a.Steps, b.Steps, formulas(), o)
-	}
-	other := map[string]record.Figure{}
+	first, other := a.figures(), map[string]record.Figure{}
 	for _, n := range b.figures() {
 		other[n.Name] = n.Figure
 	}
+	drawn := intervals(a, b, first, other, o)
 	var out []Comparison
-	for i, n := range a.figures() {
+	for _, n := range first {
 		f, ok := other[n.Name]
 		if !ok {
 			continue
@@ -226,21 +223,52 @@ func against(a, b *Run, o Options) []Comparison {
 			c.Reason = "absent in the first run: " + n.Figure.Absent
 		case c.Other == nil:
 			c.Reason = "absent in this run: " + f.Absent
-		case i >= len(formulas()):
-			c.Reason = "no ratio of sums over steps"
-		case drawn == nil:
+		case a.Steps == nil || b.Steps == nil:
 			c.Reason = "no step times"
-		case drawn[i].err != nil:
-			c.Reason = drawn[i].err.Error()
 		default:
-			c.judge(drawn[i].estimate)
+			c.judge(drawn[n.Name])
 		}
 		out = append(out, c)
 	}
 	return out
 }
 
-func (c *Comparison) judge(e Estimate) {
+// intervals are what step times say of each figure that follows from them, by its name.
+func intervals(a, b *Run, first []report.Named, other map[string]record.Figure, o Options) map[string]result {
+	out := map[string]result{}
+	if a.Steps == nil || b.Steps == nil {
+		return out
+	}
+	for i, r := range ratios(a.Steps, b.Steps, formulas(), o) {
+		out[string(formulas()[i].figure)] = r
+	}
+	var figures []quantileFigure
+	var recorded []float64
+	for _, f := range quantileFigures() {
+		for _, n := range first {
+			x, y := n.Figure.Value, other[n.Name].Value
+			if n.Name == f.name && x != nil && y != nil && *x > 0 && *y > 0 {
+				figures, recorded = append(figures, f), append(recorded, *y / *x)
+			}
+		}
+	}
+	for i, r := range quantileRatios(&a.Steps.all, &b.Steps.all, figures, recorded, o) {
+		out[figures[i].name] = r
+	}
+	return out
+}
+
+// judge gives a figure its verdict. The zero result is that of a figure that does not follow from step times, or is 0.
+func (c *Comparison) judge(r result) {
+	e := r.estimate
+	switch {
+	case r.err != nil:
+		c.Reason = r.err.Error()
+		return
+	case e == Estimate{}:
+		c.Reason = "no interval follows from step times for it"
+		return
+	}
 	c.Low, c.High = &e.Low, &e.High
 	switch {
 	case e.Noise():

@@ -63,7 +63,7 @@ func TestCompare(t *testing.T) {
 	}
 	worse, same := res.Comparisons[0], res.Comparisons[1]
 	for name, want := range map[string]string{"au": Lower, "samples_per_second": Lower, "bytes_per_second": Lower, "step_mean": Higher, "load_mean": Higher,
-		"compute_mean": Noise, "other.step_p99": NotJudged, "epochs.seconds": NotJudged} {
+		"compute_mean": Noise, "other.step_p50": Higher, "other.load_p50": Higher, "other.step_p99": NotJudged, "epochs.seconds": NotJudged} {
 		c := figureOf(t, worse, name)
 		if c.Verdict != want || (c.Reason == "") == (want == NotJudged) || c.Ratio == nil || (c.Low == nil) != (want == NotJudged) {
 			t.Errorf("%+v, expected %s", c, want)

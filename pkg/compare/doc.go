@@ -27,6 +27,9 @@
 // section 5). For two runs drawn apart, K and E are those of the run that has fewer degrees of freedom. The generator is PCG with a
 // fixed seed: the same files give the same interval.
 //
+// Percentiles, which records have over all steps, those outside of the window too, are drawn in the same way, with each row as often as its
+// chunk; there must be 10 rows beyond the percentile in each run.
+//
 // Of each figure by itself, the interval of 95 % misses 1 in about 5 of 100 pairs of runs that differ in nothing; tests hold it to that. It knows the noise within a run alone. What stays the same during a run and is another in the next (where files lie on the
 // device, a neighbour, the temperature) is not in it: only repeated runs show that, and Summarise is for them.
 //

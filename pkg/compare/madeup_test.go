@@ -59,9 +59,10 @@ func (m madeUp) series(rng *rand.Rand, w Window) *Series {
 	b := &builder{window: w, series: &Series{}}
 	rows := m.rows(rng)
 	for i := range rows {
+		b.series.all.add(&rows[i])
 		b.add(&rows[i])
 	}
-	b.endEpoch()
+	b.end()
 	return b.series
 }
 

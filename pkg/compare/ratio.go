@@ -190,13 +190,18 @@ func (d *drawn) draw() chunk {
 	return c
 }
 
-// widen is by how much deviations are multiplied, so that few chunks give an interval that is wide enough.
+// widen is widening for what is drawn.
 func (d *drawn) widen(confidence float64) float64 {
 	k := 0
 	for _, chunks := range d.strata {
 		k += len(chunks)
 	}
-	free := k - len(d.strata)
+	return widening(k, len(d.strata), confidence)
+}
+
+// widening is by how much deviations are multiplied, so that few chunks give an interval that is wide enough.
+func widening(chunks, strata int, confidence float64) float64 {
+	free := chunks - strata
 	p := (1 + confidence) / 2
-	return math.Sqrt(float64(k)/float64(free)) * studentQuantile(p, free) / normalQuantile(p)
+	return math.Sqrt(float64(chunks)/float64(free)) * studentQuantile(p, free) / normalQuantile(p)
 }

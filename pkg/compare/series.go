@@ -45,6 +45,8 @@ type Series struct {
 	epochs [][]chunk
 	total  chunk
 	steps  int64
+	// all are the times of all steps, those outside of the window too, in order.
+	all ordering
 }
 
 // Steps is the number of steps in the window of all epochs, each of all ranks.
@@ -60,7 +62,7 @@ func (s *Series) Chunks() int {
 }
 
 // Read reads the series of a file of step times. It fails with what the reader fails with, and with ctx's error when cancelled. It holds the
-// sums of the steps of one epoch in memory.
+// sums of the steps of one epoch in memory, and the times of up to 131,072 steps of ranks.
 func Read(ctx context.Context, r *stats.Reader, w Window) (*Series, error) {
 	b := &builder{window: w, series: &Series{}}
 	n := 0
@@ -68,14 +70,20 @@ func Read(ctx context.Context, r *stats.Reader, w Window) (*Series, error) {
 		if n++; n%1024 == 0 && ctx.Err() != nil {
 			return fmt.Errorf("steps: stopped at row %d: %w", n, context.Cause(ctx))
 		}
+		b.series.all.add(row)
 		b.add(row)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	b.endEpoch()
+	b.end()
 	return b.series, nil
+}
+
+func (b *builder) end() {
+	b.endEpoch()
+	b.series.all.end()
 }
 
 // builder makes a series from rows in the order of epoch, step, rank.
