@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// mostOrdered bounds the rows that are kept in order for percentiles: some 4 MB, and a second or two of drawing.
+	// mostOrdered bounds the rows that are kept in order for percentiles: some 4 MB, and seconds of drawing.
 	mostOrdered = 1 << 17
 	// fewestBeyond is the number of rows that must lie beyond a percentile, in each run, for an interval.
 	fewestBeyond = 10
