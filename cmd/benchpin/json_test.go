@@ -93,6 +93,8 @@ metric: {au: 0.01}
 		{"preregister small.yaml --manifest d.manifest.json --out bar.json --key k.key --json", cli + "preregistration", exitDone},
 		{"verify a --key k.pub --json", cli + "verdict", exitDone},
 		{"verify a --key k.pub --explain --json", cli + "verdict", exitDone},
+		{"verify a --key k.pub --attest k.key --attach --json", cli + "verdict", exitDone},
+		{"verify a --key k.pub --require-thresholds --signers 1 --json", cli + "verdict", exitDone},
 		{"verify a --key other.pub --json", cli + "verdict", exitVerify},
 		{"replay a --key k.pub --dir again --json", cli + "replay", exitDone},
 		{"replay a --key k.pub --dir again --data d --sign k.key --attach --json", cli + "replay", exitDone},

@@ -21,6 +21,7 @@ func (a *app) verifyCommand() *cobra.Command {
 		policy  policyFlags
 		remote  registryFlags
 		trust   trustFlags
+		review  reviewFlags
 		explain bool
 		asJSON  bool
 	)
@@ -39,11 +40,18 @@ Exit code 4 when any check failed. Without a key, from --key or from a policy, n
 --policy FILE says what is demanded beyond that everything in the archive is true (docs/policy.md). The other flags are short for parts of it, and
 both must hold: a flag never widens what the file accepts.
 
-Timestamps and log entries are judged by --trusted-root and --timestamp-roots; without either, a bundle that carries some does not count.`,
+Timestamps and log entries are judged by --trusted-root and --timestamp-roots; without either, a bundle that carries some does not count.
+
+--attest KEY signs, when every check passed, that it did: a verification summary, which --out writes and --attach attaches to the archive. How
+far the result rests on the word of one party is said in one word: self-attested, third-party or reproduced. It follows from which keys
+signed what.`,
 		Example: `  benchpin verify ./demo/archive --key ./demo/keys/benchpin.pub
   benchpin verify ./demo/archive --key ./demo/keys/benchpin.pub --verified all --max-age 1d`,
 		Args: exactly("ARCHIVE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := review.check(); err != nil {
+				return err
+			}
 			trusted, demands, err := policy.resolve(func(refs []string) ([]attest.PublicKey, error) { return a.publicKeys(cmd.Context(), refs) }, keys)
 			if err != nil {
 				return err
@@ -75,11 +83,15 @@ Timestamps and log entries are judged by --trusted-root and --timestamp-roots; w
 			if err != nil {
 				return err
 			}
-			return failedChecks(v)
+			if err := failedChecks(v); err != nil || review.key == "" {
+				return err
+			}
+			return a.review(cmd.Context(), args[0], &review, &remote, v, demands, trusted)
 		},
 	}
 	remote.add(cmd)
 	trust.add(cmd)
+	review.add(cmd)
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "public `KEY`: a file, env://NAME or SCHEME://KEY; may be repeated, any of them is accepted")
 	policy.add(cmd)
 	cmd.Flags().BoolVar(&explain, "explain", false, "say of every digest what was hashed, and how to do it by hand")
@@ -93,10 +105,17 @@ type verdict struct {
 	Archive string         `json:"archive,omitempty"`
 	Keys    []string       `json:"keys"`
 	Checks  []attest.Check `json:"checks"`
+	// Assurance says how far the result rests on the word of one party, and why; absent where the archive did not verify.
+	Assurance *assurance `json:"assurance,omitempty"`
 	// Attestations say of every bundle what it counts for.
 	Attestations []attest.Attestation `json:"attestations"`
 	// Digests say where every digest comes from, where that was asked for.
 	Digests []attest.Origin `json:"digests,omitempty"`
+}
+
+type assurance struct {
+	Level   attest.Assurance `json:"level"`
+	Because string           `json:"because"`
 }
 
 const (
@@ -109,6 +128,9 @@ func verdictDocument(v *attest.Verification) verdict {
 		Attestations: append([]attest.Attestation{}, v.Attestations...)}
 	if v.OK() {
 		d.Verdict = verdictHolds
+	}
+	if level, because := v.Assurance(); level != attest.NoAssurance {
+		d.Assurance = &assurance{level, because}
 	}
 	return d
 }
@@ -165,6 +187,9 @@ func verdictHeader(archive string, v *attest.Verification) report.VerdictHeader 
 			}
 		}
 	}
+	if level, because := v.Assurance(); level != attest.NoAssurance {
+		h.Assurance = string(level) + ": " + because
+	}
 	h.Notes = []string{"a signature says that the holder of the key stands for this result, not that the host measured truly"}
 	if r.Dataset.Verification.Mode == workload.VerifyNone {
 		h.Notes = append(h.Notes, "the data set was not compared with its manifest (benchpin.verify: none); only a policy that allows it accepts this "+
@@ -189,6 +214,11 @@ func attestationNotes(all []attest.Attestation) []string {
 		case attest.Other:
 			if p := one.Replay; p != nil {
 				notes = append(notes, replayNote(one.Key, p))
+				continue
+			}
+			if r := one.Review; r != nil {
+				notes = append(notes, fmt.Sprintf("the holder of the key %s signed that this archive was verified, at %s by their clock, under the policy with "+
+					"SHA-256 %s; whether that is true is not judged here", one.Key, r.TimeVerified, r.Policy.Digest["sha256"]))
 				continue
 			}
 			notes = append(notes, fmt.Sprintf("the key %s also attests %s about this archive; whether that is true is not judged here", one.Key, one.PredicateType))

@@ -45,6 +45,9 @@ type Attestation struct {
 	Detail string            `json:"detail,omitempty"`
 	// Replay is what a statement of type ReplayType by an accepted key says; nil for others. It is the word of the key's holder.
 	Replay *ReplayPredicate `json:"replay,omitempty"`
+	// Review is what a statement of type ReviewType says that an accepted key signed with this program; nil for others. It too is the word
+	// of the key's holder.
+	Review *Review `json:"review,omitempty"`
 }
 
 // The checks that bundles can fail, in their order.
@@ -231,6 +234,21 @@ func (v *verifier) judgeBundle(j *judgedBundle, b oci.Bundle, x expectation) err
 			j.Replay, j.Status = p, Other
 			j.Detail = "it says that the run was replayed, which is not judged here"
 			return nil
+		}
+		if s.PredicateType == ReviewType && x.subjects != nil {
+			r, f := v.parseReview(s.Predicate)
+			if f != nil {
+				j.settle(NotCounted, predicatesCheck, f)
+				return nil
+			}
+			if r != nil {
+				if len(j.faults[predicatesCheck]) > 0 {
+					return nil // announced as something else: it does not count
+				}
+				j.Review, j.Status = r, Other
+				j.Detail = "it says that the archive was verified, which is not judged here"
+				return nil
+			}
 		}
 		if x.predicates != nil {
 			j.settle(Other, predicatesCheck, fault.New(fault.PredicateType, "payload.predicateType",

@@ -94,7 +94,9 @@ func (j *judgment) signers(p Policy, found []Attestation) {
 	for _, kind := range kinds {
 		keys := map[string]bool{}
 		for _, a := range found {
-			if a.Status == Holds && a.PredicateType == kind {
+			// Reviews and replays are the word of their signers: whoever demands them accepts their keys for that.
+			word := a.Status == Other && (a.Review != nil || a.Replay != nil)
+			if a.PredicateType == kind && (a.Status == Holds || word) {
 				keys[a.Key] = true
 			}
 		}

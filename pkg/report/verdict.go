@@ -27,6 +27,8 @@ type VerdictHeader struct {
 	Result                   string
 	DataRoot, TranscriptRoot string
 	Verification             string
+	// Assurance says how far the result rests on the word of one party.
+	Assurance string
 	// Keys describe the keys that signatures were checked with.
 	Keys []string
 	// Notes are printed before the verdict: what a reader must know to weigh it.
@@ -41,7 +43,7 @@ func Verdict(w io.Writer, h VerdictHeader, checks []Check, options ...Option) er
 	p.title("benchpin verdict")
 	for _, f := range []struct{ label, value string }{
 		{"archive", h.Archive}, {"run", h.Run}, {"workload", h.Workload}, {"status", h.Status}, {"result", h.Result},
-		{"data root", h.DataRoot}, {"transcript root", h.TranscriptRoot}, {"data verified", h.Verification},
+		{"data root", h.DataRoot}, {"transcript root", h.TranscriptRoot}, {"data verified", h.Verification}, {"assurance", h.Assurance},
 	} {
 		if f.value != "" {
 			p.row("", f.label, clean(f.value))
