@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/benchpin/benchpin/pkg/attest/fault"
 	"github.com/benchpin/benchpin/pkg/attest/internal/limits"
@@ -111,12 +112,43 @@ func (p *ReplayPredicate) check() *fault.Fault {
 		return wrong("level", "one of the levels of a replay", string(p.Level))
 	case !record.IsDigest(p.Replay.Record):
 		return wrong("replay.record", "blake3: and 64 hexadecimal digits", p.Replay.Record)
+	case !isSHA256(p.Replay.Archive):
+		return wrong("replay.archive", "sha256: and 64 hexadecimal digits", p.Replay.Archive)
 	case p.Replay.Run == "":
 		return wrong("replay.run", "the name of a run", "")
+	case !record.IsDigest(p.Tool.Binary):
+		return wrong("tool.binary", "blake3: and 64 hexadecimal digits", p.Tool.Binary)
+	case p.Tool.Name == "" || p.Tool.Version == "" || p.Tool.Platform == "":
+		return wrong("tool", "name, version and platform", "")
+	case !(p.Tolerance > 0):
+		return wrong("tolerance", "a number above 0", fmt.Sprint(p.Tolerance))
 	case p.Original.Run == p.Replay.Run || p.Original.Record == p.Replay.Record:
 		return wrong("replay.run", "another run than the one that was replayed", p.Replay.Run)
 	}
+	for i, item := range p.Items {
+		field := fmt.Sprintf("items[%d]", i)
+		if !slices.Contains(replayItems(), item.Name) {
+			return wrong(field+".name", "an item of a replay", item.Name)
+		}
+		if !slices.Contains(replayOutcomes(), item.Outcome) {
+			return wrong(field+".outcome", "the outcome of an item", string(item.Outcome))
+		}
+	}
 	return nil
+}
+
+func replayItems() []string {
+	return []string{"attestation", "data", "schedule", "checkpoints", "tool", "environment", "performance"}
+}
+
+func replayOutcomes() []ReplayOutcome {
+	return []ReplayOutcome{ReplayValid, ReplayNotValid, ReplaySame, ReplayDiffers, ReplayWithin, ReplayOutside, ReplayUndecided, ReplayAbsent, ReplayNotAsked}
+}
+
+// isSHA256 reports whether s is a digest as registries write it.
+func isSHA256(s string) bool {
+	digits, ok := strings.CutPrefix(s, "sha256:")
+	return ok && len(digits) == 64 && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
 // parseReplay reads the predicate of a statement about this archive. What is wrong with it is the fault.
@@ -138,7 +170,9 @@ func (v *verifier) parseReplay(raw json.RawMessage) (*ReplayPredicate, *fault.Fa
 	for i := range p.Items {
 		p.Items[i].Detail = fault.Printable(shorten(p.Items[i].Detail))
 	}
-	p.Replay.Run = fault.Printable(shorten(p.Replay.Run))
+	for _, text := range []*string{&p.Replay.Run, &p.Replay.Started, &p.Replay.Finished, &p.Tool.Name, &p.Tool.Version, &p.Tool.Commit, &p.Tool.Platform} {
+		*text = fault.Printable(shorten(*text))
+	}
 	return &p, nil
 }
 

@@ -40,6 +40,11 @@ func TestReplay(t *testing.T) {
 		"unknown field":  {nil, attest.NotCounted, "not part of the format"},
 		"unknown level":  {func(p *attest.ReplayPredicate) { p.Level = "perfect" }, attest.NotCounted, "one of the levels"},
 		"its own replay": {func(p *attest.ReplayPredicate) { p.Replay.Run = p.Original.Run }, attest.NotCounted, "another run"},
+		"another item":   {func(p *attest.ReplayPredicate) { p.Items[0].Name = "mood" }, attest.NotCounted, "an item of a replay"},
+		"no outcome":     {func(p *attest.ReplayPredicate) { p.Items[0].Outcome = "fine" }, attest.NotCounted, "the outcome of an item"},
+		"no archive":     {func(p *attest.ReplayPredicate) { p.Replay.Archive = "" }, attest.NotCounted, "sha256:"},
+		"no tolerance":   {func(p *attest.ReplayPredicate) { p.Tolerance = 0 }, attest.NotCounted, "above 0"},
+		"no program":     {func(p *attest.ReplayPredicate) { p.Tool.Version = "" }, attest.NotCounted, "name, version"},
 		"no digest":      {func(p *attest.ReplayPredicate) { p.Replay.Record = "x" }, attest.NotCounted, "blake3:"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +58,7 @@ func TestReplay(t *testing.T) {
 			if c.change != nil {
 				c.change(&p)
 				predicate = p
-				if _, err := attest.SignReplay(v, p, auditor); (err != nil) != (name != "good" && !strings.HasPrefix(name, "another")) {
+				if _, err := attest.SignReplay(v, p, auditor); (err != nil) != (name != "good" && name != "another run" && name != "another record") {
 					t.Errorf("signing it: %v", err)
 				}
 			} else {
