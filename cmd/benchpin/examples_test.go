@@ -16,7 +16,7 @@ import (
 // exampleOrder is the order in which the examples of all commands build on each other's files.
 var exampleOrder = []string{
 	"version", "workload list", "workload show", "workload check", "plan", "key generate", "data generate", "data pin", "data verify", "data certify",
-	"data diff", "data lineage", "data prove", "data check-proof", "run", "preregister", "report", "compare", "explain", "transcript expected", "transcript check", "attest", "pipeline", "verify",
+	"data diff", "data lineage", "data prove", "data check-proof", "run", "preregister", "compare", "explain", "transcript expected", "transcript check", "attest", "pipeline", "report", "verify",
 	"push", "pull", "attach", "referrers",
 	"audit challenge", "audit answer", "audit check", "journal show", "journal check", "dlio", "dlio-query",
 }

@@ -53,6 +53,7 @@ var allowedImports = map[string][]string{
 	"pkg/audit":       {"pkg/manifest", "pkg/manifest/blake", "pkg/store"},
 	"pkg/environment": {"pkg/record"},
 	"pkg/report":      {"pkg/record", "pkg/workload"},
+	"pkg/report/html": {"pkg/record", "pkg/report"},
 	"pkg/datagen":     {"pkg/format", "pkg/manifest", "pkg/manifest/blake", "pkg/store", "pkg/stream", "pkg/workload"},
 
 	"pkg/bench/sampler":    {},
@@ -92,6 +93,7 @@ var allowedImports = map[string][]string{
 		"pkg/manifest",
 		"pkg/record",
 		"pkg/report",
+		"pkg/report/html",
 		"pkg/store",
 		"pkg/store/s3",
 		"pkg/stream",
@@ -115,6 +117,7 @@ var allowedImports = map[string][]string{
 		"pkg/pipeline",
 		"pkg/record",
 		"pkg/report",
+		"pkg/report/html",
 		"pkg/store",
 		"pkg/workload",
 		"workloads",

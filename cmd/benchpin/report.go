@@ -8,18 +8,25 @@ import (
 
 func (a *app) reportCommand() *cobra.Command {
 	var format formatFlags
+	var page htmlFlags
 	cmd := &cobra.Command{
 		Use:     "report RUN|ARCHIVE [RUN|ARCHIVE...]",
-		Short:   "Print the result page of a run, or the figures of several beside each other",
+		Short:   "Print the result page of a run, or the figures of several, or write a page for browsers",
 		GroupID: groupMain,
 		Long: `Print the result page of a run folder, or of an archive in OCI layout. The record is read strictly, and nothing about it is proven by
 printing it: "benchpin verify" does that, on an archive.
 
 Several runs, or one with --format, are printed as tables: what they are, and their figures. "benchpin compare" says whether they may be
-compared, and whether a difference is more than noise.`,
+compared, and whether a difference is more than noise.
+
+--html FILE writes a page for browsers, of one run or of up to 8 side by side: one file with everything in it, without scripts, which needs
+no network and prints. With --key or --policy archives are verified, and the page says what was found; when one does not verify, the page is
+written and says so, and the exit code is 4.`,
 		Example: `  benchpin report ./results
   benchpin report ./results ./results --format markdown
-  benchpin report ./results --badge ./au.svg`,
+  benchpin report ./results --badge ./au.svg
+  benchpin report ./results --html ./report.html
+  benchpin report ./demo/archive --html ./report.html --key ./demo/keys/benchpin.pub`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("expected RUN or ARCHIVE, found no arguments (see %q)", cmd.CommandPath()+" --help")
@@ -27,6 +34,12 @@ compared, and whether a difference is more than noise.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := page.check(&format); err != nil {
+				return err
+			}
+			if page.file != "" {
+				return a.reportHTML(cmd.Context(), args, &page)
+			}
 			if err := format.check(len(args)); err != nil {
 				return err
 			}
@@ -49,5 +62,6 @@ compared, and whether a difference is more than noise.`,
 		},
 	}
 	format.add(cmd)
+	page.add(cmd)
 	return cmd
 }

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchpin/benchpin/pkg/attest"
+	"github.com/benchpin/benchpin/pkg/pipeline"
+	"github.com/benchpin/benchpin/pkg/report"
+	"github.com/benchpin/benchpin/pkg/report/html"
+)
+
+// htmlFlags are those of the page for browsers.
+type htmlFlags struct {
+	file   string
+	keys   []string
+	policy policyFlags
+}
+
+func (f *htmlFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.file, "html", "", "write a page for browsers to `file`, with pictures, or to standard output if it is -; several runs stand side by side")
+	cmd.Flags().StringArrayVar(&f.keys, "key", nil, "with --html, verify archives with this public `KEY` and show what was found: a file, env://NAME or SCHEME://KEY; may be repeated")
+	cmd.Flags().StringVar(&f.policy.file, "policy", "", "with --html, YAML `file` that says what archives must fulfil, and by which keys (docs/policy.md)")
+}
+
+// check refuses what does not go together.
+func (f *htmlFlags) check(format *formatFlags) error {
+	switch {
+	case f.file == "" && (len(f.keys) > 0 || f.policy.file != ""):
+		return usagef("--key and --policy are for the page of --html; \"benchpin verify\" verifies an archive")
+	case f.file != "" && (format.json || format.format != "" || format.badge != ""):
+		return usagef("--html writes a page, and --json, --format and --badge ask for something else: choose one")
+	}
+	return nil
+}
+
+// reportHTML writes the page. Archives that do not verify are on it as such, and make the exit code 4.
+func (a *app) reportHTML(ctx context.Context, paths []string, f *htmlFlags) error {
+	if len(paths) > html.MostRuns {
+		return usagef("a page shows at most %d runs, found %d", html.MostRuns, len(paths))
+	}
+	var trusted []attest.PublicKey
+	var demands attest.Policy
+	if len(f.keys) > 0 || f.policy.file != "" {
+		var err error
+		load := func(refs []string) ([]attest.PublicKey, error) { return a.publicKeys(ctx, refs) }
+		if trusted, demands, err = f.policy.resolve(load, f.keys); err != nil {
+			return err
+		}
+	}
+	var runs []html.Run
+	var failed error
+	for _, path := range paths {
+		run, err := pipeline.ReportRun(ctx, path)
+		if err != nil {
+			return err
+		}
+		if run.Archive != "" && len(trusted) > 0 {
+			notHeld, err := verifyForPage(ctx, path, trusted, demands, &run)
+			if err != nil {
+				return err
+			}
+			if failed == nil && notHeld != nil {
+				failed = fmt.Errorf("%s: %w", path, notHeld)
+			}
+		}
+		runs = append(runs, run)
+	}
+	if err := a.writePage(f.file, runs); err != nil {
+		return err
+	}
+	return failed
+}
+
+// verifyForPage verifies an archive. The first error says what did not hold, the second that nothing could be verified.
+func verifyForPage(ctx context.Context, path string, trusted []attest.PublicKey, demands attest.Policy, run *html.Run) (notHeld, err error) {
+	v, err := pipeline.Verify(ctx, path, trusted, demands)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Close()
+	if found := v.Archive.SHA256Digest().String(); found != run.Archive {
+		return nil, fmt.Errorf("%s changed while it was read: it was the archive %s, and is %s", path, run.Archive, found)
+	}
+	run.Verification = &html.Verification{Holds: v.OK(), Keys: v.Keys}
+	for _, c := range v.Checks {
+		run.Verification.Checks = append(run.Verification.Checks, report.Check{Name: c.Name, Class: c.Class, Evidence: c.Evidence, Limits: c.Limits, OK: c.OK, Problem: c.Problem,
+			Unchecked: unchecked(c), Waived: c.Waived})
+	}
+	return failedChecks(v), nil
+}
+
+// writePage writes the page whole or not at all.
+func (a *app) writePage(name string, runs []html.Run) error {
+	var b bytes.Buffer
+	if err := html.Write(&b, runs, html.Options{Writer: "benchpin " + a.toolVersion()}); err != nil {
+		return err
+	}
+	if name == "-" {
+		_, err := a.stdout.Write(b.Bytes())
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".benchpin-report-*")
+	if err != nil {
+		return fmt.Errorf("page: %w", err)
+	}
+	_, err = f.Write(b.Bytes())
+	if err == nil {
+		err = f.Chmod(0o644)
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // the first error is the one that counts
+		return fmt.Errorf("page: %w", err)
+	}
+	_, err = fmt.Fprintf(a.stdout, "page    %s\n", name)
+	return err
+}

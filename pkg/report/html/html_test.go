@@ -1,0 +1,523 @@
+package html
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	xhtml "golang.org/x/net/html"
+
+	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/benchpin/benchpin/pkg/report"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+func fig(v float64, unit string) record.Figure {
+	return record.Figure{Value: &v, Unit: unit, Class: record.HostOnly}
+}
+
+// sample is a record with something in every part that the page shows.
+func sample() *record.Record {
+	r := &record.Record{
+		Schema: record.SchemaName, ID: "20261130T141500Z-3f9c2a", Status: record.StatusComplete, Started: "2026-11-30T14:15:00Z", Finished: "2026-11-30T14:15:09.5Z",
+		Tool:     record.Tool{Name: "benchpin", Version: "v1.2.3", Commit: "abc", Go: "go1.26", Platform: "linux/amd64", Binary: "blake3:" + strings.Repeat("b", 64)},
+		Workload: record.Workload{Name: "unet3d", Digest: "blake3:" + strings.Repeat("1", 64), Source: "blake3:" + strings.Repeat("2", 64), Overrides: []string{"a=b"}, Canonical: json.RawMessage(`{}`)},
+		Dataset: record.Dataset{Class: "C", Root: "blake3:" + strings.Repeat("3", 64), Manifest: "blake3:" + strings.Repeat("4", 64), Files: 12, Bytes: 12 << 20, Generated: true, Seed: "1",
+			Verification: record.Verification{Class: "H", Mode: "before", Files: 12, Bytes: 12 << 20, Seconds: 1}},
+		Plan:       record.Plan{Class: "C", Accelerators: 2, Epochs: 2, BatchSize: 1, StepsPerEpoch: 6, AUThreshold: 90, RequiredBytesPerSecond: ptr(1e8), Checkpoints: 1, CheckpointReads: 1},
+		Transcript: record.Transcript{Class: "C", Root: "blake3:5", Expected: "blake3:5", Entries: 24, Ranks: []string{"blake3:6"}},
+		Checkpoints: record.Checkpoints{Class: "C", Saves: []record.Checkpoint{{Name: "global_epoch1_step6", Bytes: 1e6, Digest: "blake3:7", Seconds: []float64{0.5, 0.75}, WriteSeconds: []float64{0.4, 0.5}}},
+			Loads: []record.CheckpointLoad{{Name: "global_epoch1_step6", Bytes: 1e6, Seconds: []float64{0.25, 0.5}, DeviceBytes: ptr(record.Int(7)), Verified: true}}},
+		Environment: record.Environment{Class: "H", Host: record.Host{Name: "node1", OS: "linux", Kernel: "6.1", Distribution: "Debian", Vendor: "v", Product: "p"}, CPU: record.CPU{Model: "Xeon", Cores: ptr(4)},
+			Folders: []record.Folder{{Role: "data", MountPoint: "/", FileSystem: "ext4", Device: record.Device{Name: "vda", Model: "m"}}}, Sysctls: map[string]string{"vm.swappiness": "60"},
+			Container: record.Container{Kind: "none", Evidence: []string{"e"}}, Unknown: []record.Unknown{{Field: "cpu.governor", Reason: "no"}}},
+		Journal:  &record.Journal{Class: "H", Head: "blake3:8", Entries: 3, Attempt: 2},
+		ReplayOf: &record.ReplayOf{Class: "H", Archive: "sha256:9", Record: "blake3:a", Run: "other"},
+		Metrics: record.Metrics{AU: fig(93.456, "%"), Threshold: record.Figure{Value: ptr(90.0), Unit: "%", Class: "C"}, Met: ptr(true), SamplesPerSecond: fig(24, "samples/s"), BytesPerSecond: fig(25e6, "B/s"),
+			Other: map[string]record.Figure{"au_prescribed": fig(92, "%")}, DLIO: map[string]any{}},
+		Files: []record.File{{Name: "steps.parquet", Size: 100, Blake3: "blake3:b"}},
+	}
+	for _, name := range []string{"step", "load", "compute", "barrier", "oversleep"} {
+		for i, q := range []string{"_p50", "_p90", "_p99", "_max", "_total"} {
+			r.Metrics.Other[name+q] = fig(0.01*float64(i+1), "s")
+		}
+	}
+	for i, name := range []string{"queue", "open", "read", "decode", "other"} {
+		r.Metrics.Other["wait_"+name+"_total"] = fig(0.01*float64(i), "s")
+	}
+	for _, name := range []string{"open_total", "read_total", "decode_total"} {
+		r.Metrics.Other[name] = fig(0.5, "s")
+	}
+	for epoch := 1; epoch <= 2; epoch++ {
+		r.Metrics.Epochs = append(r.Metrics.Epochs, record.EpochMetrics{Epoch: epoch, Steps: 6, Seconds: fig(1.5, "s"), AU: fig(93, "%"), SamplesPerSecond: fig(24, "samples/s"), BytesPerSecond: fig(25e6, "B/s"),
+			BytesAsked: fig(12e6, "B"), BytesDevice: fig(13e6/float64(epoch), "B"), Waits: &record.Waits{Class: "H", Steps: record.WaitParts{Load: record.Spread{Total: 1}, Read: record.Spread{Total: 0.75}}},
+			Storage: &record.Storage{Memory: fig(6e6, "B"), Files: 12, LookedAt: 6, Direct: true, Dropped: &record.Dropped{Cached: fig(1, "B"), Seconds: fig(1, "s")}, Sentence: "most",
+				FileSystems: []record.FileSystemTraffic{{MountPoint: "/", Type: "ext4", Asked: fig(12e6, "B"), Disk: fig(13e6, "B"), Network: record.Figure{Unit: "B", Class: "H", Absent: "no server"}},
+					{MountPoint: "/b", Type: "xfs", Asked: fig(1, "B")}}}})
+	}
+	r.Metrics.Evaluation = &record.EvaluationMetrics{AU: fig(99, "%"), Passes: r.Metrics.Epochs[:1]}
+	return r
+}
+
+// steps are so many steps of 100 ms for each of two accelerators.
+func steps(t testing.TB, n int) *Series {
+	t.Helper()
+	s := NewSeries(2)
+	const ms = 1_000_000
+	for i := range n {
+		for rank := range 2 {
+			st := Step{Epoch: 1 + i*2/n, Rank: rank, Start: int64(i) * 100 * ms, Load: 20 * ms, Compute: 70 * ms, Proc: 90 * ms, Barrier: 10 * ms}
+			if err := s.Add(&st); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return s
+}
+
+func run(t testing.TB) Run {
+	return Run{Name: "runs/a", Record: sample(), Digest: "blake3:r", Archive: "sha256:a", Steps: steps(t, 12), Verification: &Verification{Holds: true, Keys: []string{"k"},
+		Checks: []report.Check{{Name: "content", Class: "C", OK: true, Evidence: "e", Limits: "l"}, {Name: "form", Class: "C", Problem: "p", Evidence: "e", Limits: "l"}}}}
+}
+
+func write(t testing.TB, runs ...Run) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, runs, Options{Writer: "benchpin v1"}); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// hostile are texts that would be markup, script or style wherever a page forgot to escape, or would turn what is around them.
+func hostile() []string {
+	const do = "document.title=`owned`;document.documentElement.appendChild(document.createElement(`owned`))"
+	return []string{
+		"<script>" + do + "</script>", `"><img src=x onerror="` + do + `">`, `'><svg onload='` + do + `'>`, "</title></desc></text></svg><script>" + do + "</script>",
+		"</style><owned>", "</table></section></main><owned>", `" onmouseover="` + do + `" autofocus onfocus="` + do + `" x="`, "javascript:" + do, "<!-- ", "--><owned>", "<![CDATA[ ", "]]><owned>",
+		"{{.}} {{define `x`}}<owned>{{end}}", "&lt;owned&gt; &#60;owned&#62; &quot;", "<a href=javascript:owned>", "<base href=//owned>", "<meta http-equiv=refresh content=0>",
+		"}body{display:none}/*", "expression(owned)", "\x00\x1b[31m\u202e\u2066\ufeff<owned>", "<plaintext>", "<math><mi xlink:href=x>", "`${owned}`", "\r\n\r\n<owned>", "\u2028<owned>",
+		strings.Repeat("<owned>", 500), "\xff\xfe<owned>",
+	}
+}
+
+// fill puts a text into every text that v reaches, keys of maps included.
+func fill(v reflect.Value, s string) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			fill(v.Elem(), s)
+		}
+	case reflect.String:
+		v.SetString(s)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fill(v.Field(i), s)
+			}
+		}
+	case reflect.Slice:
+		if v.Type() == reflect.TypeFor[json.RawMessage]() {
+			return
+		}
+		for i := range v.Len() {
+			fill(v.Index(i), s)
+		}
+	case reflect.Map:
+		if v.Type() == reflect.TypeFor[map[string]string]() && v.Len() > 0 {
+			v.Set(reflect.ValueOf(map[string]string{s: s}))
+		} else if v.Type() == reflect.TypeFor[map[string]record.Figure]() {
+			for _, k := range v.MapKeys() {
+				f := v.MapIndex(k).Interface().(record.Figure)
+				fill(reflect.ValueOf(&f), s)
+				v.SetMapIndex(k, reflect.ValueOf(f))
+			}
+		}
+	}
+}
+
+// laden is a run whose every text is s.
+func laden(t testing.TB, s string) Run {
+	r := run(t)
+	fill(reflect.ValueOf(&r.Name), s)
+	fill(reflect.ValueOf(r.Record), s)
+	fill(reflect.ValueOf(&r.Digest), s)
+	fill(reflect.ValueOf(&r.Archive), s)
+	fill(reflect.ValueOf(r.Verification), s)
+	return r
+}
+
+// skeleton is a page without its texts: elements, and names of attributes; and those values that no record may touch.
+func skeleton(t testing.TB, page string) (shape, texts string) {
+	t.Helper()
+	root, err := xhtml.Parse(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b, all strings.Builder
+	var walk func(n *xhtml.Node, depth int)
+	walk = func(n *xhtml.Node, depth int) {
+		switch n.Type {
+		case xhtml.TextNode:
+			all.WriteString(n.Data + "\n")
+		case xhtml.ElementNode, xhtml.CommentNode, xhtml.DoctypeNode:
+			fmt.Fprintf(&b, "%*s%d %s", depth, "", n.Type, n.Data)
+			for _, a := range n.Attr {
+				switch a.Key {
+				case "aria-label", "content":
+					all.WriteString(a.Val + "\n")
+					fmt.Fprintf(&b, " %s", a.Key)
+				default:
+					fmt.Fprintf(&b, " %s=%q", a.Key, a.Val)
+				}
+			}
+			b.WriteString("\n")
+		}
+		for c := n.FirstChild; c != nil; c = c.NextSibling {
+			walk(c, depth+1)
+		}
+	}
+	walk(root, 0)
+	return b.String(), all.String()
+}
+
+// TestHostileRecordsAreText: whatever a record says, in every field at once, the page has the same elements and attributes as with a harmless
+// word there, and shows what was said.
+func TestHostileRecordsAreText(t *testing.T) {
+	for _, many := range []bool{false, true} {
+		pages := func(s string) string {
+			runs := []Run{laden(t, s)}
+			if many {
+				runs = append(runs, laden(t, s))
+			}
+			var b bytes.Buffer
+			if err := Write(&b, runs, Options{Writer: s}); err != nil {
+				t.Fatal(err)
+			}
+			return b.String()
+		}
+		want, _ := skeleton(t, pages("harmless"))
+		for _, s := range hostile() {
+			got, texts := skeleton(t, pages(s))
+			if got != want {
+				t.Errorf("%q changed the page:\n%s", s, firstDifference(want, got))
+			}
+			if n := strings.Count(texts, report.Clean(s)); n < 50 {
+				t.Errorf("%q is shown %d times, expected everywhere", s, n)
+			}
+		}
+	}
+}
+
+func firstDifference(want, got string) string {
+	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return fmt.Sprintf("line %d: expected %s, found %s", i, a[i], b[i])
+		}
+	}
+	return fmt.Sprintf("%d lines, expected %d", len(b), len(a))
+}
+
+// TestPageIsSelfContained: nothing is loaded, run or sent, and the style sheet is the one that the policy allows.
+func TestPageIsSelfContained(t *testing.T) {
+	page := write(t, run(t), run(t))
+	root, err := xhtml.Parse(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, refs := map[string]bool{}, []string{}
+	css := ""
+	for n := range root.Descendants() {
+		if n.Type != xhtml.ElementNode {
+			continue
+		}
+		switch n.Data {
+		case "script", "link", "img", "iframe", "object", "embed", "form", "base", "image", "use", "foreignObject", "video", "audio":
+			t.Errorf("the page has an element %s", n.Data)
+		case "style":
+			css = n.FirstChild.Data
+		}
+		for _, a := range n.Attr {
+			switch {
+			case strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "src":
+				t.Errorf("%s has an attribute %s", n.Data, a.Key)
+			case a.Key == "href":
+				if !strings.HasPrefix(a.Val, "#") {
+					t.Errorf("a link leads to %s", a.Val)
+				}
+				refs = append(refs, a.Val[1:])
+			case a.Key == "aria-labelledby" || a.Key == "aria-describedby":
+				refs = append(refs, a.Val)
+			case a.Key == "id":
+				if ids[a.Val] {
+					t.Errorf("two elements have the id %s", a.Val)
+				}
+				ids[a.Val] = true
+			}
+		}
+	}
+	for _, r := range refs {
+		if !ids[r] {
+			t.Errorf("nothing has the id %s", r)
+		}
+	}
+	if css != style || regexp.MustCompile(`(?i)@import|url\(`).MatchString(css) {
+		t.Errorf("the style sheet was changed on its way, or loads something")
+	}
+	if _, policy := sheet(); !strings.Contains(page, strings.ReplaceAll(policy, "'", "&#39;")) {
+		t.Errorf("the page does not carry the policy %s", policy)
+	}
+}
+
+// TestReadableWithoutEyes: landmarks, one first heading and no level left out, heads of tables that say what they head, and pictures with
+// a name, a description and a table.
+func TestReadableWithoutEyes(t *testing.T) {
+	for _, page := range []string{write(t, run(t)), write(t, run(t), run(t))} {
+		root, err := xhtml.Parse(strings.NewReader(page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := map[string]int{}
+		level := 0
+		for n := range root.Descendants() {
+			if n.Type != xhtml.ElementNode {
+				continue
+			}
+			count[n.Data]++
+			attr := map[string]string{}
+			for _, a := range n.Attr {
+				attr[a.Key] = a.Val
+			}
+			switch n.Data {
+			case "h1", "h2", "h3", "h4":
+				next := int(n.Data[1] - '0')
+				if next > level+1 {
+					t.Errorf("a heading %s follows one of level %d", n.Data, level)
+				}
+				level = next
+			case "th":
+				if attr["scope"] != "col" && attr["scope"] != "row" {
+					t.Errorf("a th without scope")
+				}
+			case "table":
+				if n.FirstChild.Data != "caption" {
+					t.Errorf("a table begins with %s, expected its caption", n.FirstChild.Data)
+				}
+			case "svg":
+				if attr["role"] == "img" && (attr["aria-labelledby"] == "" || attr["aria-describedby"] == "") {
+					t.Errorf("a picture without name or description")
+				}
+			case "figure":
+				if tables := strings.Count(render(t, n), "<table"); tables != 1 {
+					t.Errorf("a picture has %d tables behind it, expected 1", tables)
+				}
+			}
+		}
+		for _, one := range []string{"main", "header", "footer", "nav", "h1", "title"} {
+			if one != "title" && count[one] != 1 {
+				t.Errorf("%d elements %s, expected 1", count[one], one)
+			}
+		}
+		if count["figure"] < 7 {
+			t.Errorf("%d pictures, expected all", count["figure"])
+		}
+	}
+}
+
+func render(t testing.TB, n *xhtml.Node) string {
+	var b bytes.Buffer
+	if err := xhtml.Render(&b, n); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestPageSaysWhatItKnows: headline, figures with their class, and who stands for them.
+func TestPageSaysWhatItKnows(t *testing.T) {
+	r := run(t)
+	for _, c := range []struct {
+		name   string
+		change func(*Run)
+		want   []string
+	}{
+		{"met", func(*Run) {}, []string{"AU 93.45 % meets its threshold", "Verified: 2 checks", "24.0", "25.0", "0.750 s|750 ms", "Read back"}},
+		{"missed", func(r *Run) { r.Record.Metrics.Met = ptr(false) }, []string{"AU 93.45 % misses its threshold"}},
+		{"incomplete", func(r *Run) { r.Record.Status, r.Record.Reason = record.StatusIncomplete, "interrupted" }, []string{"No result: the run is incomplete", "interrupted"}},
+		{"fails", func(r *Run) { r.Verification.Holds = false }, []string{"No result: it does not verify", "Verification failed: 1 of 2 checks"}},
+		{"unverified", func(r *Run) { r.Verification = nil }, []string{"Not verified: for this page nobody checked a signature"}},
+		{"folder", func(r *Run) { r.Verification, r.Archive = nil, "" }, []string{"Not signed: this is a run folder", "benchpin attest"}},
+		{"checkpoints", func(r *Run) {
+			r.Record.Plan.Epochs, r.Record.Metrics.Epochs, r.Steps = 0, nil, nil
+			r.Record.Metrics.Other = map[string]record.Figure{"save_checkpoint_seconds_mean": fig(0.75, "s")}
+		}, []string{"1 checkpoint written, 1 checkpoint read back", "750"}},
+		{"empty", func(r *Run) {
+			r.Record.Metrics = record.NoMetrics(90, "it ended early")
+			r.Steps = NewSeries(2)
+		}, []string{"it ended early"}},
+		{"absent", func(r *Run) {
+			for i := range r.Record.Metrics.Epochs {
+				r.Record.Metrics.Epochs[i].BytesDevice = record.Figure{Unit: "B", Class: "H", Absent: "no counters"}
+			}
+		}, []string{"No bytes from the device: no counters."}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r = run(t)
+			c.change(&r)
+			_, texts := skeleton(t, write(t, r))
+			for _, want := range c.want {
+				if !regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(want), `\|`, "|")).MatchString(texts) {
+					t.Errorf("the page lacks %q", want)
+				}
+			}
+			for _, odd := range []string{"NaN", "+Inf", "-Inf", "%!", "<nil>"} {
+				if strings.Contains(texts, odd) {
+					t.Errorf("the page says %s", odd)
+				}
+			}
+		})
+	}
+}
+
+// TestUnlikeRunsAreNamed: runs of different data stand beside each other with a warning.
+func TestUnlikeRunsAreNamed(t *testing.T) {
+	a, b := run(t), run(t)
+	if strings.Contains(write(t, a, b), "These runs are unlike") {
+		t.Error("equal runs are called unlike")
+	}
+	b.Record.Dataset.Root = "blake3:other"
+	if page := write(t, a, b); !strings.Contains(page, "They differ in the data set.") {
+		t.Error("the page does not say that the data differs")
+	}
+}
+
+// TestSizeIsBounded: a page of a million steps and thousands of epochs and accelerators is about as large as one of few, and the same input
+// gives the same bytes.
+func TestSizeIsBounded(t *testing.T) {
+	r := run(t)
+	r.Steps = NewSeries(2)
+	g := rand.New(rand.NewPCG(1, 2))
+	var at int64
+	for i := range 500_000 {
+		for rank := range 2 {
+			load, compute := g.Int64N(1<<20+1), 5_000_000+g.Int64N(1_000_000)
+			if err := r.Steps.Add(&Step{Epoch: 1 + i/100, Rank: rank, Start: at, Load: load, Compute: compute, Proc: load + compute}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		at += 8_000_000
+	}
+	for i := range 5000 {
+		e := r.Record.Metrics.Epochs[0]
+		e.Epoch = i + 1
+		r.Record.Metrics.Epochs = append(r.Record.Metrics.Epochs, e)
+		s := r.Record.Checkpoints.Saves[0]
+		s.Seconds = make([]float64, 1000)
+		r.Record.Checkpoints.Saves = append(r.Record.Checkpoints.Saves, s)
+		r.Record.Files = append(r.Record.Files, r.Record.Files[0])
+		r.Record.Environment.Unknown = append(r.Record.Environment.Unknown, r.Record.Environment.Unknown[0])
+	}
+	page := write(t, r)
+	if len(page) > 600_000 {
+		t.Errorf("the page has %d bytes", len(page))
+	}
+	if again := write(t, r); again != page {
+		t.Error("the same run gives another page")
+	}
+}
+
+// TestSharesAddUp: time is neither lost nor found when bins become wider.
+func TestSharesAddUp(t *testing.T) {
+	s := NewSeries(2)
+	g := rand.New(rand.NewPCG(3, 4))
+	var compute, load, at int64
+	for i := range 3000 {
+		l, c := g.Int64N(30_000_000), g.Int64N(90_000_000)
+		for rank := range 2 {
+			if err := s.Add(&Step{Epoch: 1, Rank: rank, Start: at, Load: l, Compute: c, Proc: l + c, Barrier: int64(i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		compute, load, at = compute+2*c, load+2*l, at+l+c+int64(i)
+	}
+	for _, most := range []int{1, 7, 24, 240, 1000} {
+		var gotCompute, gotLoad float64
+		list := s.shares(most)
+		for i, one := range list {
+			gotCompute += one.compute * (one.to - one.from) * 2e9
+			gotLoad += one.load * (one.to - one.from) * 2e9
+			if one.compute+one.load+one.barrier > 1+1e-9 || i > 0 && one.from != list[i-1].to {
+				t.Errorf("%d stretches: %+v after %+v", most, one, list[max(0, i-1)])
+			}
+		}
+		if len(list) > most || len(list) == 0 {
+			t.Errorf("%d stretches, expected at most %d", len(list), most)
+		}
+		if d := gotCompute - float64(compute); d > 1e3 || d < -1e3 {
+			t.Errorf("%d stretches: computed %.0f ns, expected %d", most, gotCompute, compute)
+		}
+		if d := gotLoad - float64(load); d > 1e3 || d < -1e3 {
+			t.Errorf("%d stretches: waited %.0f ns, expected %d", most, gotLoad, load)
+		}
+	}
+}
+
+func TestBuckets(t *testing.T) {
+	last := -1
+	for _, v := range []int64{0, 1, 2, 2047, 2048, 2049, 4095, 4096, 1e6, 123456789, 1 << 40, mostTime - 1, mostTime} {
+		i := bucket(v)
+		from, to := edges(i)
+		if float64(v) < from || float64(v) >= to || to-from > max(1, float64(v)/1024) {
+			t.Errorf("%d is in a bucket from %g to %g", v, from, to)
+		}
+		if i < last {
+			t.Errorf("bucket %d follows %d", i, last)
+		}
+		last = i
+	}
+	if n := len((&histogram{}).counts); last >= n {
+		t.Errorf("the greatest time is in bucket %d of %d", last, n)
+	}
+}
+
+// TestImpossibleStepsAreRefused, with what is wrong.
+func TestImpossibleStepsAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		want string
+		step Step
+	}{
+		{"of 0 to 1", Step{Epoch: 2, Rank: 2}}, {"of 0 to 1", Step{Epoch: 2, Rank: -1}}, {"follows one of epoch 2", Step{Epoch: 1}},
+		{"expected 0 to", Step{Epoch: 2, Load: -1}}, {"expected 0 to", Step{Epoch: 2, Start: mostTime + 1}},
+	} {
+		s := NewSeries(2)
+		if err := s.Add(&Step{Epoch: 2}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Add(&c.step); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: expected an error with %q, found %v", c.step, c.want, err)
+		}
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+func TestErrors(t *testing.T) {
+	if err := Write(&bytes.Buffer{}, nil, Options{}); err == nil {
+		t.Error("a page of no runs was made")
+	}
+	if err := Write(&bytes.Buffer{}, make([]Run, MostRuns+1), Options{}); err == nil {
+		t.Error("a page of too many runs was made")
+	}
+	if err := Write(full{}, []Run{run(t)}, Options{}); err == nil || !strings.Contains(err.Error(), "disk full") {
+		t.Errorf("a full disk: %v", err)
+	}
+}

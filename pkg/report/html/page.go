@@ -1,0 +1,429 @@
+package html
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/benchpin/benchpin/pkg/report"
+)
+
+// page is what the template shows. All texts of records in it were cleaned; the template escapes them.
+type page struct {
+	Title, Policy, Writer string
+	Style                 template.CSS
+	Runs                  []*runView
+	Many                  bool
+	// Compare is the comparison of several runs, Unlike names what they differ in that makes them unlike.
+	Compare *compareTable
+	Unlike  []string
+	Topics  []topic
+}
+
+// topic is a section with a picture or table of each run.
+type topic struct {
+	ID, Title, Lead string
+	Views           []topicView
+}
+
+type topicView struct {
+	Run    *runView
+	Charts []*chart
+	Tables []*table
+	// Absent says why there is nothing.
+	Absent string
+}
+
+// runView is a run on the page.
+type runView struct {
+	N                       int
+	Name, ID, Workload      string
+	When, Overrides, Status string
+	Tone                    string // good, bad or plain
+	Verdict, Detail         string
+	Proof, ProofTone        string
+	Cautions                []string
+	Figures                 []figure
+	Facts                   []fact
+	Machine                 []fact
+	Environment             table
+	Digests, Files          []digestRow
+	Checks                  []report.Check
+	Verified                bool // by whoever made the page, with whatever outcome
+	Keys                    []string
+	Commands                []string
+}
+
+// figure is one of the figures at the top.
+type figure struct{ Class, Name, Value, Unit, Note string }
+
+type fact struct{ Class, Name, Value string }
+
+type digestRow struct{ Class, Name, Value, Note string }
+
+// compareTable has a column for each run; Class is that of the figures of a row, Differs marks rows whose values are not all equal.
+type compareTable struct {
+	Runs []string
+	Rows []compareRow
+}
+
+type compareRow struct {
+	Class, Name string
+	Values      []string
+	Differs     bool
+	Digest      bool
+}
+
+func newPage(runs []Run, o Options) *page {
+	p := &page{Writer: report.Clean(o.Writer), Many: len(runs) > 1}
+	p.Style, p.Policy = sheet()
+	for i := range runs {
+		p.Runs = append(p.Runs, view(i+1, &runs[i], len(runs)))
+	}
+	p.Title = "benchpin: " + p.Runs[0].Workload + ", " + p.Runs[0].ID
+	if p.Many {
+		p.Title = fmt.Sprintf("benchpin: %d runs side by side", len(runs))
+		p.Compare, p.Unlike = compare(runs)
+	}
+	p.topics(runs)
+	return p
+}
+
+// topics are the sections with pictures; one that no run has anything for is left out.
+func (p *page) topics(runs []Run) {
+	var ends, bytes, save, load float64
+	var least, most [3]float64
+	for i := range runs {
+		r := &runs[i]
+		for j := range r.Record.Metrics.Epochs {
+			e := &r.Record.Metrics.Epochs[j]
+			bytes = max(bytes, deref(e.BytesDevice.Value), deref(e.BytesAsked.Value))
+			if e.Storage != nil {
+				bytes = max(bytes, deref(e.Storage.Memory.Value))
+			}
+		}
+		for _, s := range saves(r.Record) {
+			save = max(save, slices.Max(append(s.seconds, 0)))
+		}
+		for _, s := range loads(r.Record) {
+			load = max(load, slices.Max(append(s.seconds, 0)))
+		}
+		if r.Steps == nil {
+			continue
+		}
+		ends = max(ends, float64(r.Steps.end)/1e9)
+		for k, h := range r.Steps.histograms() {
+			if h.n > 0 {
+				if least[k] == 0 || float64(h.min)/1e9 < least[k] {
+					least[k] = max(1e-9, float64(h.min)/1e9)
+				}
+				most[k] = max(most[k], float64(h.max)/1e9)
+			}
+		}
+	}
+	all := func(t topic, of func(i int, r *Run) ([]*chart, []*table)) {
+		found := false
+		for i := range runs {
+			charts, tables := of(i, &runs[i])
+			charts = slices.DeleteFunc(charts, func(c *chart) bool { return c == nil })
+			tables = slices.DeleteFunc(tables, func(t *table) bool { return t == nil })
+			v := topicView{Run: p.Runs[i], Charts: charts, Tables: tables}
+			if len(charts)+len(tables) == 0 {
+				v.Absent = "This run has nothing to show here."
+			} else {
+				found = true
+			}
+			t.Views = append(t.Views, v)
+		}
+		if found {
+			p.Topics = append(p.Topics, t)
+		}
+	}
+	id := func(what string, i int) string { return what + "-" + strconv.Itoa(i+1) }
+	all(topic{ID: "utilisation", Title: "Utilisation over time", Lead: "How much of the time all accelerators computed, from the start of the timed run on. " +
+		"Every step counts here; AU leaves out the steps that the workload excludes."}, func(i int, r *Run) ([]*chart, []*table) {
+		return []*chart{utilisation(id("utilisation", i), r, ends)}, nil
+	})
+	all(topic{ID: "split", Title: "Where the time went", Lead: "All steps of all accelerators together. The wait for data is divided by what was being done for the batch meanwhile."},
+		func(i int, r *Run) ([]*chart, []*table) {
+			return []*chart{split(id("split", i), r)}, []*table{waitTable(r.Record.Metrics.Epochs)}
+		})
+	all(topic{ID: "spread", Title: "How step times are spread", Lead: "A step is the wait for a batch, the computing and the wait for the other accelerators. " +
+		"The height is the number of steps; mind the scale of time, which is by powers of ten where times lie far apart."}, func(i int, r *Run) ([]*chart, []*table) {
+		if r.Steps == nil {
+			return nil, nil
+		}
+		var list []*chart
+		names := []struct{ key, title string }{{"step", "Whole steps"}, {"load", "Waiting for data"}, {"compute", "Computing"}}
+		for k, h := range r.Steps.histograms() {
+			list = append(list, spreadOf(id(names[k].key, i), names[k].key, names[k].title, r, h, least[k], most[k]))
+		}
+		return list, nil
+	})
+	all(topic{ID: "bytes", Title: "Where the bytes came from", Lead: "What comes from the page cache says nothing about storage."}, func(i int, r *Run) ([]*chart, []*table) {
+		return []*chart{traffic(id("bytes", i), r, bytes)}, nil
+	})
+	all(topic{ID: "epochs", Title: "Epochs"}, func(_ int, r *Run) ([]*chart, []*table) {
+		tables := []*table{epochTable("Training, by epoch", r.Record.Metrics.Epochs)}
+		if e := r.Record.Metrics.Evaluation; e != nil {
+			tables = append(tables, epochTable("Evaluation, after the epoch named", e.Passes))
+		}
+		return nil, tables
+	})
+	all(topic{ID: "checkpoints", Title: "Checkpoints", Lead: "How long each accelerator took. A checkpoint is done when the slowest one is."}, func(i int, r *Run) ([]*chart, []*table) {
+		durable := "Written, not synced: the time may end before the bytes are safe"
+		if r.Record.Checkpoints.Fsync {
+			durable = "Written and synced to storage"
+		}
+		return []*chart{ranks(id("saves", i), durable, saves(r.Record), save, "save", []string{"of it writing"}),
+			ranks(id("loads", i), "Read back", loads(r.Record), load, "restore", []string{"from the device", "compared"})}, nil
+	})
+}
+
+func (s *Series) histograms() []*histogram { return []*histogram{&s.step, &s.load, &s.compute} }
+
+// view is what the page says of one run beside the pictures.
+func view(n int, r *Run, of int) *runView {
+	rec := r.Record
+	v := &runView{N: n, Name: report.Clean(r.Name), ID: report.Clean(rec.ID), Workload: report.Clean(rec.Workload.Name), When: when(rec),
+		Overrides: report.Clean(strings.Join(rec.Workload.Overrides, " ")), Status: report.Clean(rec.Status), Cautions: report.Cautions(rec)}
+	for i, c := range v.Cautions {
+		v.Cautions[i] = strings.TrimPrefix(c, "CAUTION: ")
+	}
+	v.verdict(r)
+	v.figures(r)
+	v.Facts = facts(rec)
+	v.Machine, v.Environment = machine(&rec.Environment), environment(&rec.Environment, n, of)
+	v.Digests, v.Files = digests(r)
+	v.proof(r)
+	return v
+}
+
+// verdict is the headline. A result that did not verify is none, whatever it says.
+func (v *runView) verdict(r *Run) {
+	m := &r.Record.Metrics
+	threshold := report.FigureText(m.Threshold)
+	if m.Threshold.Value != nil {
+		threshold = report.ThresholdText(*m.Threshold.Value, m.Threshold.Unit)
+	}
+	switch {
+	case r.Verification != nil && !r.Verification.Holds:
+		v.Tone, v.Verdict, v.Detail = "bad", "No result: it does not verify", "What follows is what the record says, which does not hold."
+	case r.Record.Status != record.StatusComplete:
+		v.Tone, v.Verdict, v.Detail = "bad", "No result: the run is incomplete", report.Clean(cmp.Or(r.Record.Reason, "no reason is given"))
+	case checkpointOnly(r.Record):
+		v.Tone, v.Verdict = "plain", fmt.Sprintf("%s written, %s read back", checkpoints(r.Record.Plan.Checkpoints), checkpoints(r.Record.Plan.CheckpointReads))
+		v.Detail = "A run that only writes and reads checkpoints has no accelerator utilisation."
+	case m.Met == nil:
+		v.Tone, v.Verdict, v.Detail = "plain", "AU is not judged", report.FigureText(m.AU)
+	case *m.Met:
+		v.Tone, v.Verdict, v.Detail = "good", "AU "+report.FigureText(m.AU)+" meets its threshold", "The threshold is "+threshold+"."
+	default:
+		v.Tone, v.Verdict, v.Detail = "bad", "AU "+report.FigureText(m.AU)+" misses its threshold", "The threshold is "+threshold+"."
+	}
+}
+
+func checkpoints(n int) string {
+	if n == 1 {
+		return "1 checkpoint"
+	}
+	return strconv.Itoa(n) + " checkpoints"
+}
+
+func checkpointOnly(r *record.Record) bool {
+	return r.Plan.Epochs == 0 && r.Plan.Checkpoints+r.Plan.CheckpointReads > 0
+}
+
+// figures are the large numbers.
+func (v *runView) figures(r *Run) {
+	m := &r.Record.Metrics
+	add := func(name string, f record.Figure, note string) {
+		value, unit, beside := parts(f)
+		if beside != "" {
+			note = strings.Trim(beside+"; "+note, "; ")
+		}
+		v.Figures = append(v.Figures, figure{report.Clean(string(f.Class)), name, value, unit, note})
+	}
+	if checkpointOnly(r.Record) {
+		for _, p := range []struct{ key, name string }{{"save", "written"}, {"load", "read back"}} {
+			if f, ok := m.Other[p.key+"_checkpoint_bytes_per_second_mean"]; ok {
+				add("Rate, "+p.name, f, "mean of all, by the slowest accelerator")
+			}
+			if f, ok := m.Other[p.key+"_checkpoint_seconds_mean"]; ok {
+				add("Duration, "+p.name, f, "mean of all, of the slowest accelerator")
+			}
+		}
+		return
+	}
+	note := "accelerator utilisation"
+	if f := m.Other["au_prescribed"]; f.Value != nil {
+		note = report.FigureText(f) + " with the compute time as prescribed"
+	}
+	add("AU", m.AU, note)
+	add("Samples", m.SamplesPerSecond, "over all "+strconv.Itoa(r.Record.Plan.Accelerators)+" accelerators")
+	note = ""
+	if whole, ok := report.WholeEpochs(m); ok {
+		note = report.DecimalBytes(whole) + "/s over whole epochs"
+	}
+	add("Throughput", m.BytesPerSecond, note)
+	if q := r.Record.Plan.RequiredBytesPerSecond; q != nil {
+		add("Needed for AU", record.Figure{Value: q, Unit: "B/s", Class: r.Record.Plan.Class}, "of storage, for "+report.Number(r.Record.Plan.AUThreshold)+" % AU")
+	}
+}
+
+// parts are the number of a figure, its unit, and what stands in brackets behind.
+func parts(f record.Figure) (value, unit, beside string) {
+	if f.Value == nil {
+		return "absent", "", report.Clean(f.Absent)
+	}
+	switch f.Unit {
+	case "s", "B", "B/s", "%":
+		s, beside, _ := strings.Cut(report.FigureText(f), " (")
+		value, unit, _ = strings.Cut(s, " ")
+		return value, unit, strings.TrimSuffix(beside, ")")
+	}
+	return report.Number(*f.Value), report.Clean(f.Unit), ""
+}
+
+// facts are what was run on what.
+func facts(r *record.Record) []fact {
+	p, d := &r.Plan, &r.Dataset
+	var list []fact
+	if p.Epochs > 0 {
+		list = append(list, fact{string(p.Class), "Plan", fmt.Sprintf("%d epochs of %s steps, batches of %d, %d accelerators, %d read threads each", p.Epochs, report.Count(p.StepsPerEpoch),
+			p.BatchSize, p.Accelerators, p.ReadThreads)})
+		kind := "taken as it is"
+		if d.Generated {
+			kind = "generated from seed " + d.Seed
+		}
+		list = append(list, fact{string(d.Class), "Data set", report.Count(d.Files) + " files, " + report.Bytes(float64(d.Bytes)) + ", " + kind},
+			fact{string(d.Verification.Class), "Compared with its manifest", report.Verified(&d.Verification)})
+	}
+	if j := r.Journal; j != nil {
+		list = append(list, fact{string(j.Class), "Attempt", fmt.Sprintf("%d with this workload on this data, by a journal of %d lines", j.Attempt, j.Entries)})
+	}
+	if o := r.ReplayOf; o != nil {
+		list = append(list, fact{string(o.Class), "Replay of", "run " + o.Run + ", archive " + o.Archive})
+	}
+	commit := "commit not recorded by the build"
+	if r.Tool.Commit != "" {
+		commit = "commit " + r.Tool.Commit
+	}
+	if r.Tool.Modified {
+		commit += " with changes"
+	}
+	list = append(list, fact{"H", "Tool", fmt.Sprintf("%s %s, %s, %s, %s", r.Tool.Name, r.Tool.Version, commit, r.Tool.Go, r.Tool.Platform)})
+	for i := range list {
+		list[i].Value, list[i].Class = report.Clean(list[i].Value), report.Clean(list[i].Class)
+	}
+	return list
+}
+
+// machine are the few lines about the host that a reader looks for.
+func machine(e *record.Environment) []fact {
+	var list []fact
+	add := func(name string, parts ...string) {
+		parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" || s == record.UnknownText })
+		if len(parts) == 0 {
+			parts = []string{record.UnknownText}
+		}
+		list = append(list, fact{report.Clean(string(e.Class)), name, report.Clean(strings.Join(parts, ", "))})
+	}
+	number := func(n *int, what string) string {
+		if n == nil {
+			return ""
+		}
+		if *n == 1 {
+			what = strings.TrimSuffix(what, "s")
+		}
+		return strconv.Itoa(*n) + " " + what
+	}
+	size := func(n *record.Int, what string) string {
+		if n == nil {
+			return ""
+		}
+		return report.Bytes(float64(*n)) + what
+	}
+	add("Host", e.Host.Name, strings.TrimSpace(known(e.Host.Vendor)+" "+known(e.Host.Product)))
+	add("System", e.Host.Distribution, e.Host.OS+" "+e.Host.Kernel, e.Host.Architecture)
+	add("Processors", e.CPU.Model, number(e.CPU.Sockets, "sockets"), number(e.CPU.Cores, "cores"), number(e.CPU.Usable, "usable"))
+	add("Memory", size(e.Memory.Total, ""), size(e.Memory.Available, " available"))
+	for i := range e.Folders {
+		f := &e.Folders[i]
+		name := strings.ToUpper(f.Role[:min(1, len(f.Role))]) + f.Role[min(1, len(f.Role)):]
+		device := ""
+		if f.Device.Name != "" && f.Device.Name != record.UnknownText {
+			device = strings.TrimSpace("device " + f.Device.Name + " " + known(f.Device.Model))
+		}
+		add(report.Clean(name)+" on", f.FileSystem+" at "+f.MountPoint, device, size(f.Free, " free"))
+	}
+	if e.ResultsApart != nil && !*e.ResultsApart {
+		add("Results", "written to the file system that data is read from")
+	}
+	add("Container", e.Container.Kind)
+	return list
+}
+
+func known(s string) string {
+	if s == record.UnknownText {
+		return ""
+	}
+	return s
+}
+
+// mostFields is the number of fields of the environment that a page lists.
+const mostFields = 400
+
+// environment lists all that the run saw of its machine, by the names of the record.
+func environment(e *record.Environment, n, of int) table {
+	t := table{Caption: "All that the run saw of its machine", Head: []string{"field", "value"}}
+	if of > 1 {
+		t.Caption += fmt.Sprintf(", run %d", n)
+	}
+	b, err := json.Marshal(e)
+	if err != nil {
+		return t
+	}
+	var v any
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return t
+	}
+	flatten(&t, "", v)
+	if more := len(t.Rows) - mostFields; more > 0 {
+		t.Rows = append(t.Rows[:mostFields], []string{fmt.Sprintf("%d more", more), ""})
+	}
+	return t
+}
+
+func flatten(t *table, name string, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		keys := make([]string, 0, len(v))
+		for k := range v {
+			keys = append(keys, k)
+		}
+		slices.Sort(keys)
+		for _, k := range keys {
+			flatten(t, strings.TrimPrefix(name+"."+k, "."), v[k])
+		}
+	case []any:
+		if len(v) == 0 {
+			t.Rows = append(t.Rows, []string{report.Clean(name), "none"})
+		}
+		for i, one := range v {
+			flatten(t, name+"."+strconv.Itoa(i), one)
+		}
+	case nil:
+		t.Rows = append(t.Rows, []string{report.Clean(name), "none"})
+	default:
+		t.Rows = append(t.Rows, []string{report.Clean(name), report.Clean(fmt.Sprint(v))})
+	}
+}
