@@ -210,8 +210,8 @@ func against(a, b *Run, o Options) []Comparison {
 	var out []Comparison
 	for _, n := range first {
 		f, ok := other[n.Name]
-		if !ok {
-			continue
+		if !ok || n.Figure.Value == nil && f.Value == nil && a.Steps == nil && b.Steps == nil {
+			continue // such as the rates of runs that write checkpoints alone
 		}
 		c := Comparison{Figure: n.Name, Unit: n.Figure.Unit, Better: better(n.Name), First: n.Figure.Value, Other: f.Value, Verdict: NotJudged}
 		if c.First != nil && c.Other != nil && *c.First != 0 {

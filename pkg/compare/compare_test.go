@@ -170,6 +170,27 @@ func TestWhatIsNotJudged(t *testing.T) {
 	}
 }
 
+// Of runs that write checkpoints alone, what none of them can have is not shown.
+func TestRunsWithoutSteps(t *testing.T) {
+	runs := []Run{runOf(t, "a", fast(), 1), runOf(t, "b", fast(), 2)}
+	for i := range runs {
+		v := float64(i + 2)
+		runs[i].Steps, runs[i].Record.Metrics = nil, record.NoMetrics(90, "checkpoints only")
+		runs[i].Record.Metrics.Other["save_checkpoint_seconds_mean"] = record.Figure{Value: &v, Unit: "s", Class: record.HostOnly}
+	}
+	res, err := Compare(runs, false, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := res.Comparisons[0].Figures
+	if len(c) != 1 || *c[0].Ratio != 1.5 || c[0].Verdict != NotJudged || c[0].Better != Lower {
+		t.Errorf("%+v", c)
+	}
+	if s := res.Configurations[0].Figures; len(s) != 1 || s[0].Mean != 2.5 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // Pages and tables show hostile names as text, CSV can be read again with the numbers to the last bit, and JSON holds no numbers that it cannot.
 func TestWriting(t *testing.T) {
 	const hostile = "=cmd()|<script>\n\x1b[2J| [x](http://e) @all"
