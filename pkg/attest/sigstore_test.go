@@ -112,9 +112,12 @@ func TestSigstoreGoVerifiesOurBundles(t *testing.T) {
 
 // The stock cosign must accept them too. It is large and slow to build, so that it is asked only where it is installed.
 func TestCosignVerifiesOurBundles(t *testing.T) {
-	cosign, err := exec.LookPath("cosign")
+	cosign, err := filepath.Abs("../../build/peers/bin/cosign") // where scripts/deps.sh puts it in the slow suite
+	if _, missing := os.Stat(cosign); missing != nil {
+		cosign, err = exec.LookPath("cosign")
+	}
 	if err != nil {
-		missingPeer(t, true, "cosign is not on PATH: that the stock command accepts our bundles was NOT tested (sigstore-go was)")
+		missingPeer(t, true, "cosign is neither on PATH nor in build/peers/bin: that the stock command accepts our bundles was NOT tested (sigstore-go was)")
 	}
 	for _, kind := range kinds {
 		k := newKey(t, kind)
@@ -128,7 +131,8 @@ func TestCosignVerifiesOurBundles(t *testing.T) {
 			for file, good := range map[string]bool{"subject": true, "other": false} {
 				out, err := exec.Command(cosign, "verify-blob-attestation", "--bundle", filepath.Join(dir, "bundle"), "--key",
 					filepath.Join(dir, "k.pub"), "--type", predicate, "--insecure-ignore-tlog", filepath.Join(dir, file)).CombinedOutput()
-				if (err == nil) != good {
+				// Given a key, cosign hashes with SHA-256 whatever the curve (docs/attestation.md, "Keys").
+				if (err == nil) != (good && kind != attest.ECDSAP384) {
 					t.Errorf("%s, %s, %s: %v\n%s", kind, predicate, file, err, out)
 				}
 			}

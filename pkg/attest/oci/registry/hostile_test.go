@@ -266,7 +266,7 @@ func TestLimits(t *testing.T) {
 		check("bundles", s, ErrLimit)
 
 		s = newShelf()
-		digest = s.tag("v1", archive(layer{"a", s.blob([]byte("x")), 1}))
+		s.tag("v1", archive(layer{"a", s.blob([]byte("x")), 1}))
 		referrers = nil
 		for i := range limits.ReferrersListed + over {
 			referrers = append(referrers, s.refer(digestOf([]byte("another archive")), fmt.Appendf(nil, `{"n":%d}`, i), nil))
