@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// mostOrdered bounds the rows that are kept in order for percentiles: some 4 MB, and seconds of drawing.
+	// mostOrdered bounds the rows that are kept in order for percentiles: some 4 MB.
 	mostOrdered = 1 << 17
 	// fewestBeyond is the number of rows that must lie beyond a percentile, in each run, for an interval.
 	fewestBeyond = 10
@@ -142,8 +142,17 @@ func quantile(rows []ordered, sizes []int64, permille int64, times []int64) int6
 	for i, n := range sizes {
 		total += n * times[i]
 	}
+	target := (permille*total + 999) / 1000
+	if permille > 500 { // from the top, which is nearer
+		for i := len(rows) - 1; i >= 0; i-- {
+			if seen += times[rows[i].chunk]; seen > total-target {
+				return rows[i].ns
+			}
+		}
+		return 0
+	}
 	for i := range rows {
-		if seen += times[rows[i].chunk]; 1000*seen >= permille*total && seen > 0 {
+		if seen += times[rows[i].chunk]; seen >= target && seen > 0 {
 			return rows[i].ns
 		}
 	}
