@@ -13,11 +13,12 @@ import (
 
 func (a *app) preregisterCommand() *cobra.Command {
 	var (
-		flags                      workloadFlags
-		pinned                     pinnedFlags
-		verify                     verifyFlags
-		manifestPath, out, keyFile string
-		asJSON                     bool
+		flags             workloadFlags
+		pinned            pinnedFlags
+		verify            verifyFlags
+		sign              signFlags
+		manifestPath, out string
+		asJSON            bool
 	)
 	cmd := &cobra.Command{
 		Use:     "preregister WORKLOAD [OVERRIDE...]",
@@ -28,12 +29,12 @@ root, seeds, accelerators, epochs, verification and thresholds. Nothing is run.
 
 "run --preregistered FILE" and "pipeline --preregistered FILE" refuse to run anything else, and their record names the file's digest; the
 archive carries the file, and "verify" holds the record to it. A bare signature has no time: that the file was there before the result is
-shown by whoever got it before, and not by the archive.`,
+shown by whoever got it before, or by a timestamp (--timestamp-url), and not by the archive alone.`,
 		Example: `  BENCHPIN_PASSWORD=secret benchpin preregister quickstart --manifest ./qs.manifest.json --out ./bar.json --key ./auditor.key
   benchpin run quickstart --data ./qs --checkpoints ./checkpoints --preregistered ./bar.json --out ./registered`,
 		Args: oneWorkload,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for name, value := range map[string]string{"manifest": manifestPath, "out": out, "key": keyFile} {
+			for name, value := range map[string]string{"manifest": manifestPath, "out": out, "key": sign.key} {
 				if value == "" {
 					return usagef("expected --%s (see %q)", name, cmd.CommandPath()+" --help")
 				}
@@ -49,7 +50,7 @@ shown by whoever got it before, and not by the archive.`,
 			if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) {
 				return usagef("--out %s is there already: what was registered is not written over", out)
 			}
-			key, err := a.privateKey(cmd.Context(), keyFile)
+			key, err := a.signer(cmd.Context(), &sign)
 			if err != nil {
 				return err
 			}
@@ -66,7 +67,7 @@ shown by whoever got it before, and not by the archive.`,
 			}
 			a.notef("registered in %s: workload %s, data set %s; hand it to whoever will judge before you run", out, p.Workload.Digest, p.Dataset.Root)
 			if asJSON {
-				return a.printJSON(map[string]any{"digest": s.Digest, "key": key.Public().Hint(), "preregistration": p})
+				return a.printJSON(map[string]any{"digest": s.Digest, "preregistration": p})
 			}
 			a.printf("%s\n", s.Digest)
 			return nil
@@ -77,7 +78,7 @@ shown by whoever got it before, and not by the archive.`,
 	verify.add(cmd)
 	cmd.Flags().StringVar(&manifestPath, "manifest", "", "`file` of the manifest's header")
 	cmd.Flags().StringVar(&out, "out", "", "new `file` of the pre-registration")
-	cmd.Flags().StringVar(&keyFile, "key", "", "private `KEY` to sign with: a file, env://NAME or SCHEME://KEY")
+	sign.add(cmd, "")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
 }

@@ -1,9 +1,11 @@
 package attest
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/benchpin/benchpin/pkg/attest/fault"
 	"github.com/benchpin/benchpin/pkg/attest/internal/limits"
@@ -76,12 +78,12 @@ func PreregistrationOf(r *record.Record) (Preregistration, error) {
 }
 
 // SignPreregistration signs what a run on the data set with this manifest header will be judged by, and returns the bundle.
-func SignPreregistration(k *PrivateKey, p Preregistration, header []byte) ([]byte, error) {
+func SignPreregistration(ctx context.Context, by Signer, p Preregistration, header []byte) ([]byte, error) {
 	s, err := NewStatement([]Subject{NewSubject(SubjectManifest, oci.DigestsOf(header))}, PreregistrationType, p)
 	if err != nil {
 		return nil, err
 	}
-	return SignStatement(k, s)
+	return signStatement(ctx, by, s)
 }
 
 // SignedPreregistration is a pre-registration that was read. Its signature was not checked: see VerifyBundle.
@@ -96,7 +98,7 @@ type SignedPreregistration struct {
 
 // ParsePreregistration reads the bundle of a pre-registration. Errors are *fault.Fault.
 func ParsePreregistration(raw []byte) (*SignedPreregistration, error) {
-	b, err := parseBundle(raw)
+	b, err := parseWitnessed(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +116,26 @@ func ParsePreregistration(raw []byte) (*SignedPreregistration, error) {
 		return nil, inPayload(f)
 	}
 	return p, nil
+}
+
+// parseWitnessed reads the form of a bundle, with or without what third parties added, and verifies nothing.
+func parseWitnessed(raw []byte) (*bundle, error) {
+	var wide witnessedBundle
+	if err := strictjson.Unmarshal(raw, limits.BundleBytes, &wide); err != nil {
+		return nil, bundleFault(err)
+	}
+	m := wide.VerificationMaterial
+	if m.bare() {
+		return parseBundle(raw)
+	}
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	b := &bundle{MediaType: wide.MediaType, Envelope: wide.Envelope}
+	if m.PublicKey != nil {
+		b.VerificationMaterial.PublicKey = *m.PublicKey
+	}
+	return b, b.check()
 }
 
 // Differences says in what a run differs from what was signed, one fault for each part; header are the digests of the header of its
@@ -163,7 +185,7 @@ func (v *verifier) preregistration() error {
 		return nil
 	}
 	const evidence = "preregistration.json against the record and the manifest: workload, data set, seeds, accelerators, verification, thresholds"
-	const limit = "that it was signed before the run: no trusted time says so. The record names its digest, so that it is older than the record, " +
+	limit := "that it was signed before the run: no trusted time says so. The record names its digest, so that it is older than the record, " +
 		"and only the host's word says that it is older than the result"
 	check := func(evidence string, faults ...*fault.Fault) error {
 		for i, f := range faults {
@@ -197,13 +219,38 @@ func (v *verifier) preregistration() error {
 	if err != nil {
 		return err
 	}
-	verified, err := VerifyBundle(raw, v.keys)
+	verified, err := verifyWitnessed(raw, v.keys, v.policy.Witness)
 	switch {
 	case err == nil:
-		v.v.Preregistered = verified.Key.Hint()
-		return check(evidence+"; signed by the key "+v.v.Preregistered, faults...)
-	case errors.Is(err, fault.UnknownKey):
-		return check(evidence+"; signed by none of the keys given, so that nobody known stands for it: it does not count", faults...)
+		v.v.Preregistered = verified.Signer()
+		said, shows := registeredAt(verified.Testimony.Times, r.Started)
+		if shows != "" {
+			limit = shows
+		}
+		return check(evidence+"; signed by "+v.v.Preregistered+said, faults...)
+	case errors.Is(err, fault.BadSignature):
+		return check(evidence, append(faults, asFault(err))...)
 	}
-	return check(evidence, append(faults, asFault(err))...)
+	return check(evidence+"; nobody who is accepted stands for it, so that it does not count: "+asFault(err).Detail, faults...)
+}
+
+// registeredAt says what trusted times prove of a pre-registration, and what they do not; started is the record's word. Both are "" without
+// times.
+func registeredAt(times []TrustedTime, started string) (said, limit string) {
+	if len(times) == 0 {
+		return "", ""
+	}
+	first := times[0]
+	for _, t := range times {
+		if t.Time.Before(first.Time) {
+			first = t
+		}
+	}
+	said = ", no later than " + first.String()
+	begun, err := time.Parse(time.RFC3339Nano, started)
+	if err != nil || first.Time.After(begun) {
+		return said, "that it was signed before the run: the trusted time is not before the start that the record gives, " + shorten(started)
+	}
+	return said + fmt.Sprintf(", which is before the start that the record gives, %s: the bar came before the result, if that start is true", started),
+		"that the run did not begin earlier than the record says: its start is the host's word"
 }

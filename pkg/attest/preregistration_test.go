@@ -8,12 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
 	"github.com/benchpin/benchpin/pkg/attest"
 	"github.com/benchpin/benchpin/pkg/attest/fault"
 	"github.com/benchpin/benchpin/pkg/attest/oci"
+	"github.com/benchpin/benchpin/pkg/attest/sigstore/sigstoretest"
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/schemas"
 )
@@ -21,7 +23,7 @@ import (
 const registeredWorkload = `{"benchpin":{"thresholds":{"bytes_per_second":0,"samples_per_second":20},"verify":"before"},"train":{"epochs":1}}`
 
 // registeredRun is a run that was registered, signed by k; change alters what was signed, and swap the bundle that the run carries.
-func registeredRun(t *testing.T, k *attest.PrivateKey, change func(*attest.Preregistration), swap func([]byte) []byte) run {
+func registeredRun(t *testing.T, k attest.Signer, change func(*attest.Preregistration), swap func([]byte) []byte) run {
 	t.Helper()
 	r := newRun(t, func(r *record.Record) {
 		r.Workload.Canonical = []byte(registeredWorkload)
@@ -34,7 +36,7 @@ func registeredRun(t *testing.T, k *attest.PrivateKey, change func(*attest.Prere
 	}
 	header, err := os.ReadFile(r.input.Manifest)
 	must(t, err)
-	raw, err := attest.SignPreregistration(k, p, header)
+	raw, err := attest.SignPreregistration(t.Context(), k, p, header)
 	must(t, err)
 	if swap != nil {
 		raw = swap(raw)
@@ -181,5 +183,37 @@ func TestPreregistrationSchema(t *testing.T) {
 	must(t, json.Unmarshal(text, &keys))
 	if len(keys.Properties) != len(doc) || len(keys.Required) != len(doc) {
 		t.Errorf("the schema has %d keys and requires %d, the predicate has %d", len(keys.Properties), len(keys.Required), len(doc))
+	}
+}
+
+// A trusted time says when the bar was set at the latest, and what that proves depends on the start that the record gives.
+func TestPreregistrationTime(t *testing.T) {
+	tsa := sigstoretest.NewTimestamps(t)
+	k := newKey(t, attest.Ed25519)
+	for name, c := range map[string]struct {
+		started        time.Time
+		evidence, text string
+	}{
+		"before the run":  {time.Now().Add(time.Hour), "the bar came before the result, if that start is true", "its start is the host's word"},
+		"after its start": {time.Now().Add(-time.Hour), "no later than", "the trusted time is not before the start that the record gives"},
+	} {
+		r := registeredRun(t, stamped(t, k, tsa), nil, nil)
+		r.record.Started = c.started.UTC().Format("2006-01-02T15:04:05Z")
+		r.record.Finished = c.started.Add(time.Minute).UTC().Format("2006-01-02T15:04:05Z")
+		var err error
+		r.input.Record, err = r.record.Canonical()
+		must(t, err)
+		dir := newArchive(t, r, k)
+		v := verify(t, dir, attest.Policy{Witness: timestampVerifier(t, tsa), Preregistered: true}, k.Public())
+		found := checkNamed(t, v, "preregistration")
+		if !v.OK() || !strings.Contains(found.Evidence, c.evidence) || !strings.Contains(found.Limits, c.text) {
+			t.Errorf("%s: found %+v\n%s", name, found, describe(v))
+		}
+		// Who trusts no authority has no time, and the bundle does not count.
+		v = verify(t, dir, attest.Policy{}, k.Public())
+		if found := checkNamed(t, v, "preregistration"); !v.OK() || v.Preregistered != "" || !strings.Contains(found.Evidence, "does not count") ||
+			!strings.Contains(found.Limits, "no trusted time") {
+			t.Errorf("%s, without an authority: found %+v\n%s", name, found, describe(v))
+		}
 	}
 }

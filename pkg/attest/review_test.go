@@ -170,8 +170,10 @@ func TestReviewRefused(t *testing.T) {
 		"another archive": func(r *attest.Review) { r.ResourceURI = "urn:benchpin:archive:sha256:" + strings.Repeat("0", 64) },
 		"failed":          func(r *attest.Review) { r.VerificationResult = "FAILED" },
 		"no time":         func(r *attest.Review) { r.TimeVerified = "yesterday" },
-		"other policy":    func(r *attest.Review) { r.Policy.Content = base64.StdEncoding.EncodeToString([]byte("policy: benchpin.policy/v1\n")) },
-		"higher level":    func(r *attest.Review) { r.VerifiedLevels = []string{"reproduced"} },
+		"other policy": func(r *attest.Review) {
+			r.Policy.Content = base64.StdEncoding.EncodeToString([]byte("policy: benchpin.policy/v1\n"))
+		},
+		"higher level": func(r *attest.Review) { r.VerifiedLevels = []string{"reproduced"} },
 	} {
 		dir := newArchive(t, r, host)
 		v := verify(t, dir, attest.Policy{}, host.Public())
