@@ -24,7 +24,8 @@ the record, what it needs, and its attestations. Standard output is the archive'
 Without RUN, the archive is there already: everything in it is verified but the signatures, and the same is attested with your key too. The
 attestations of others stay as they are.
 
-Nobody is contacted, unless --timestamp-url asks an authority for timestamps of the signatures: it learns their digests.`,
+Nobody is contacted, unless --timestamp-url asks an authority for timestamps of the signatures: it learns their digests. With
+--fulcio-url there is no key to keep: an authority certifies one for this call, and --rekor-url publishes the certificate, your name in it.`,
 		Example: `  BENCHPIN_PASSWORD=secret benchpin key generate --out ./me
   BENCHPIN_PASSWORD=secret benchpin attest ./results --manifest ./qs.manifest.json --archive ./archive --key ./me.key
   BENCHPIN_PASSWORD=secret benchpin attest --archive ./archive --key ./auditor.key`,
@@ -42,7 +43,7 @@ Nobody is contacted, unless --timestamp-url asks an authority for timestamps of 
 					manifestPath = own
 				}
 			}
-			for name, value := range map[string]string{"manifest": manifestPath, "archive": archive, "key": sign.key} {
+			for name, value := range map[string]string{"manifest": manifestPath, "archive": archive, "key": sign.key + sign.fulcio} {
 				if value == "" {
 					return usagef("expected --%s (see %q)", name, cmd.CommandPath()+" --help")
 				}
@@ -63,6 +64,7 @@ Nobody is contacted, unless --timestamp-url asks an authority for timestamps of 
 	cmd.Flags().StringVar(&archive, "archive", "", "`folder` of the archive; new or empty, or, without RUN, that of one that is there")
 	cmd.Flags().StringVar(&certificate, "certificate", "", "`file` of the data set's certificate, made by \"data certify\", to be attested too")
 	sign.add(cmd, "")
+	sign.addKeyless(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
 }
@@ -72,7 +74,7 @@ func (a *app) attestAgain(cmd *cobra.Command, archive string, sign *signFlags, s
 	switch {
 	case archive == "":
 		return usagef("expected RUN, or --archive with an archive that is there (see %q)", cmd.CommandPath()+" --help")
-	case sign.key == "":
+	case sign.key == "" && sign.fulcio == "":
 		return usagef("expected --key (see %q)", cmd.CommandPath()+" --help")
 	case superfluous:
 		return usagef("without RUN, --manifest and --certificate have no meaning: the archive holds both")

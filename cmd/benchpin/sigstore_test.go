@@ -32,6 +32,56 @@ func ownCommandLine(t *testing.T, env map[string]string, args ...string) (code i
 	return code, out.String(), errs.String()
 }
 
+// The command line without a key: sign as somebody, verify who it was.
+func TestKeylessCommands(t *testing.T) {
+	dir := t.TempDir()
+	s := sigstoretest.New(t)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	token := sigstoretest.Token("dev@example.com", "https://issuer.example")
+	for name, data := range map[string][]byte{"root.json": s.TrustedRoot(t, true), "small.yaml": []byte(tinyWorkload), "token": []byte(token + "\n"),
+		"policy.yaml": []byte("figures: {au: {minimum: 0}}\n")} {
+		if err := os.WriteFile(at(name), data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := map[string]string{}
+	expect := func(want int, wantOut, wantErr string, args ...string) {
+		t.Helper()
+		if code, stdout, stderr := ownCommandLine(t, env, args...); code != want || !strings.Contains(stdout, wantOut) || !strings.Contains(stderr, wantErr) {
+			t.Fatalf("%s: exit code %d\n%s\n%s", strings.Join(args, " "), code, stdout, stderr)
+		}
+	}
+	expect(exitDone, "", "", "pipeline", at("small.yaml"), "--dir", at("out"))
+	archive := at("out/archive")
+	sign := func(more ...string) []string {
+		return append([]string{"attest", "--archive", archive, "--fulcio-url", s.Fulcio}, more...)
+	}
+	expect(exitUsage, "", "--rekor-url or --timestamp-url", sign("--trusted-root", at("root.json"), "--identity-token-file", at("token"))...)
+	expect(exitUsage, "", "--identity-token", sign("--trusted-root", at("root.json"), "--rekor-url", s.Rekor)...)
+	expect(exitUsage, "", "--trusted-root", sign("--identity-token-file", at("token"), "--rekor-url", s.Rekor)...)
+	expect(exitUsage, "", "give one", sign("--key", "me.key", "--rekor-url", s.Rekor)...)
+	expect(exitUsage, "", "expected http", sign("--rekor-url", "rekor")...)
+	expect(exitUsage, "", "go with --fulcio-url", "attest", "--archive", archive, "--key", "me.key", "--rekor-url", s.Rekor)
+	if s.Asked() != 0 {
+		t.Fatalf("somebody was asked %d times", s.Asked())
+	}
+	expect(exitDone, "sha256:", "", sign("--trusted-root", at("root.json"), "--identity-token-file", at("token"), "--rekor-url", s.Rekor)...)
+	env["BENCHPIN_IDENTITY_TOKEN"] = token
+	expect(exitDone, "sha256:", "attests the archive already", sign("--trusted-root", at("root.json"), "--rekor-url", s.Rekor)...)
+	delete(env, "BENCHPIN_IDENTITY_TOKEN")
+
+	verify := func(more ...string) []string { return append([]string{"verify", archive}, more...) }
+	who := []string{"--trusted-root", at("root.json"), "--certificate-identity", "dev@example.com"}
+	expect(exitDone, "identity dev@example.com, by https://issuer.example", "", verify(append(who, "--certificate-oidc-issuer", "https://issuer.example", "--require-timestamp")...)...)
+	expect(exitDone, "VERDICT: VERIFIED", "", verify(append(who, "--certificate-oidc-issuer-regexp", "https://.*")...)...)
+	expect(exitVerify, "VERDICT: FAILED", "", verify(append(who, "--certificate-oidc-issuer", "https://other.example")...)...)
+	expect(exitUsage, "", "issuer", verify(who...)...)
+	expect(exitUsage, "", "trust", verify(append(who[2:], "--certificate-oidc-issuer", "x")...)...)
+	expect(exitUsage, "", "no public key", verify("--trusted-root", at("root.json"))...)
+	expect(exitUsage, "", "give one of them", verify(append(who, "--certificate-oidc-issuer", "x", "--policy", at("policy.yaml"))...)...)
+	expect(exitDone, "VERDICT: VERIFIED", "", verify("--key", at("out/keys/benchpin.pub"))...)
+}
+
 // The command line for timestamps, against an authority that runs here.
 func TestTimestampCommands(t *testing.T) {
 	dir := t.TempDir()

@@ -52,7 +52,15 @@ signed what.`,
 			if err := review.check(); err != nil {
 				return err
 			}
-			trusted, demands, err := policy.resolve(func(refs []string) ([]attest.PublicKey, error) { return a.publicKeys(cmd.Context(), refs) }, keys)
+			if policy.file != "" && trust.identifies() {
+				return usagef("--policy says who is accepted, and --certificate-identity would add somebody: give one of them")
+			}
+			trusted, demands, err := policy.resolve(func(refs []string) ([]attest.PublicKey, error) {
+				if len(refs) == 0 && trust.identifies() {
+					return nil, nil
+				}
+				return a.publicKeys(cmd.Context(), refs)
+			}, keys)
 			if err != nil {
 				return err
 			}
@@ -92,6 +100,7 @@ signed what.`,
 	remote.add(cmd)
 	trust.add(cmd)
 	review.add(cmd)
+	trust.addIdentity(cmd)
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "public `KEY`: a file, env://NAME or SCHEME://KEY; may be repeated, any of them is accepted")
 	policy.add(cmd)
 	cmd.Flags().BoolVar(&explain, "explain", false, "say of every digest what was hashed, and how to do it by hand")
@@ -165,6 +174,10 @@ func verdictHeader(archive string, v *attest.Verification) report.VerdictHeader 
 		h.Archive += " (" + v.Archive.SHA256Digest().String() + ")"
 	}
 	for _, hint := range v.Keys {
+		if strings.HasPrefix(hint, "identity ") {
+			h.Keys = append(h.Keys, hint)
+			continue
+		}
 		h.Keys = append(h.Keys, "SHA-256 of the public key "+hint)
 	}
 	r := v.Record

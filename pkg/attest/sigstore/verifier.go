@@ -26,11 +26,14 @@ type Options struct {
 	TrustedRoot []byte
 	// TimestampRoots are certificates in PEM form of timestamp authorities: one or more self-signed roots, and intermediates.
 	TimestampRoots []byte
+	// Identities are those who are accepted by certificate, of an authority of TrustedRoot; none for nobody.
+	Identities []Identity
 }
 
-// Verifier judges timestamps and log entries. It opens no socket and is safe for concurrent use. It is an attest.Witness.
+// Verifier judges certificates, timestamps and log entries. It opens no socket and is safe for concurrent use. It is an attest.Witness.
 type Verifier struct {
-	material root.TrustedMaterialCollection
+	material   root.TrustedMaterialCollection
+	identities []verify.CertificateIdentity
 }
 
 // NewVerifier returns a Verifier that trusts what o says. Without any root there is nothing to trust: ErrRoots.
@@ -52,6 +55,16 @@ func NewVerifier(o Options) (*Verifier, error) {
 	}
 	if len(v.material) == 0 {
 		return nil, fmt.Errorf("%w: none were given", ErrRoots)
+	}
+	for _, i := range o.Identities {
+		m, err := i.matcher()
+		if err != nil {
+			return nil, err
+		}
+		v.identities = append(v.identities, m)
+	}
+	if len(v.identities) > 0 && !authoritiesOf(v.material) {
+		return nil, fmt.Errorf("%w: identities are certified by somebody, and there is no certificate authority in a trusted root", ErrRoots)
 	}
 	return v, nil
 }
@@ -93,17 +106,20 @@ func parseTimestampRoots(data []byte) (*authorities, error) {
 	return a, nil
 }
 
-// Identifies reports that nobody is accepted by certificate.
-func (v *Verifier) Identifies() bool { return false }
+// Identifies reports whether anybody is accepted by certificate.
+func (v *Verifier) Identifies() bool { return len(v.identities) > 0 }
 
-// Examine judges all timestamps and log entries of a bundle that key signed. See attest.Witness.
+// Examine judges the certificate, and all timestamps and log entries of a bundle. See attest.Witness.
 func (v *Verifier) Examine(raw []byte, key *attest.PublicKey) (attest.Testimony, error) {
 	b := &bundle.Bundle{}
 	if err := b.UnmarshalJSON(raw); err != nil {
 		return attest.Testimony{}, fault.New(fault.VerificationMaterial, "", "sigstore-go refuses the bundle: "+err.Error())
 	}
 	if key == nil {
-		return attest.Testimony{}, fault.New(fault.Identity, "verificationMaterial.certificate", "no identity is accepted")
+		if !v.Identifies() {
+			return attest.Testimony{}, fault.New(fault.Identity, "verificationMaterial.certificate", "no identity is accepted")
+		}
+		return v.certified(b)
 	}
 	material, err := v.with(key)
 	if err != nil {
