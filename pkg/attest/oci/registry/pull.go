@@ -90,7 +90,7 @@ func (c *client) archive(r Reference) (digest string, raw []byte, err error) {
 		return err
 	})
 	if err != nil {
-		return "", nil, c.explain("pull "+r.String(), err)
+		return "", nil, c.explain("look up "+r.String(), err)
 	}
 	return digest, raw, nil
 }
