@@ -80,7 +80,10 @@ func writeNew(path string, b []byte) error {
 		return err
 	}
 	_, err = f.Write(b)
-	return errors.Join(err, f.Close())
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
 }
 
 // answerDocument is what "audit answer" prints with --json.

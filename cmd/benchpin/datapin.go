@@ -1,10 +1,13 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/pipeline"
+	"github.com/benchpin/benchpin/pkg/store"
 )
 
 func (a *app) dataPinCommand() *cobra.Command {
@@ -56,6 +59,9 @@ hashes.
 			defer end()
 			h, err := pipeline.Pin(cmd.Context(), pipeline.PinOptions{Data: data.data, Manifest: data.manifest, Workers: data.workers,
 				Exclude: exclude, Lineage: lineage, Layout: lies, DigestCache: cache, Notify: notify})
+			if errors.Is(err, store.ErrIrregular) {
+				return &codedError{exitFailure, err} // there is no manifest yet that it could differ from
+			}
 			if err != nil {
 				return err
 			}

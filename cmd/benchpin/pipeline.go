@@ -64,6 +64,9 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 			if err != nil {
 				return err
 			}
+			if err := verify.check(resolved.Workload); err != nil {
+				return err
+			}
 			key, err := a.signer(cmd.Context(), &sign)
 			if err != nil {
 				return err

@@ -47,6 +47,9 @@ shown by whoever got it before, or by a timestamp (--timestamp-url), and not by 
 			if err != nil {
 				return err
 			}
+			if err := verify.check(resolved.Workload); err != nil {
+				return err
+			}
 			if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) {
 				return usagef("--out %s is there already: what was registered is not written over", out)
 			}

@@ -59,6 +59,9 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 			if err != nil {
 				return err
 			}
+			if err := verify.check(resolved.Workload); err != nil {
+				return err
+			}
 			if err := data.complete(resolved.Workload); err != nil {
 				return err
 			}

@@ -82,6 +82,9 @@ With --entries the account itself is printed, one line a read: part, epoch, step
 				return err
 			}
 			defer account.Close()
+			if epoch > account.Plan.Epochs || rank >= account.Plan.Accelerators {
+				return usagef("--epoch %d --rank %d: the run has epochs 1 to %d and ranks 0 to %d", epoch, rank, account.Plan.Epochs, account.Plan.Accelerators-1)
+			}
 			if entries != "" {
 				return a.printReads(cmd.Context(), account, entries, bench.Which{Epoch: epoch, Rank: rank})
 			}

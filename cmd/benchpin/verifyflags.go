@@ -1,6 +1,10 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/benchpin/benchpin/pkg/workload"
+)
 
 const verifyUsage = "when the data set is compared with its manifest: before, inline (hashed while it is read), after, sample (some files, before) or none " +
 	"(default: benchpin.verify of the workload)"
@@ -24,4 +28,12 @@ func (f *verifyFlags) set(flags *workloadFlags) {
 	if f.sample != "" {
 		flags.set = append(flags.set, "benchpin.verify_sample="+f.sample)
 	}
+}
+
+// check refuses flags that would do nothing.
+func (f *verifyFlags) check(w *workload.Workload) error {
+	if (f.sample != "" || f.seed != "") && w.Benchpin.Verify != workload.VerifySample {
+		return usagef("--verify-sample, --sample-seed: expected --verify sample beside them, found %s, which draws no files", w.Benchpin.Verify)
+	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"runtime"
 	"runtime/debug"
 	"sort"
@@ -294,6 +295,9 @@ func (w *worker) close() {
 // file reads one file, measures it and compares it with its entry.
 func (w *worker) file(ctx context.Context, src Opener, e manifest.Entry) (err error) {
 	f, err := src.Open(e.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &manifest.MismatchError{Kind: manifest.Missing, Path: e.Path, Expected: &manifest.Side{Size: e.Size, Digest: manifest.FormatDigest(e.Digest)}}
+	}
 	if err != nil {
 		return err
 	}

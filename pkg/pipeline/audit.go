@@ -69,6 +69,10 @@ func AuditAnswer(ctx context.Context, o AuditAnswerOptions) (c *audit.Challenge,
 			form = audit.Digests
 		}
 	}
+	if form == audit.Digests && m.Header().Recipe == nil {
+		return nil, "", 0, fmt.Errorf("%s: %w: its data set has no recipe, so nobody could check an answer of digests; answer with the bytes (--form bytes)",
+			o.Manifest, audit.ErrNeedBytes)
+	}
 	groups, err := manifest.OpenGroupsIfAny(o.Manifest, m)
 	if err != nil {
 		return nil, "", 0, err

@@ -3,7 +3,10 @@ package pipeline
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"reflect"
 	"time"
 
@@ -36,6 +39,9 @@ func Certify(ctx context.Context, o CertifyOptions) (*certificate.Certificate, e
 	if o.Out != "" {
 		if err := apart(o.Data, place{o.Out, "--out"}); err != nil {
 			return nil, err
+		}
+		if _, err := os.Lstat(o.Out); !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("--out %s is there already: a certificate is not written over; choose another file", o.Out)
 		}
 	}
 	m, err := manifest.Open(o.Manifest)

@@ -27,7 +27,7 @@ func (e refused) Unwrap() []error { return []error{e.error, ErrVerification} }
 func asVerification(err error) error {
 	var replaced *bench.IdentityError
 	var content *datagen.ContentError
-	if errors.As(err, &replaced) || errors.As(err, &content) && content.Altered || errors.Is(err, bench.ErrRead) {
+	if errors.As(err, &replaced) || errors.As(err, &content) && content.Altered || errors.Is(err, bench.ErrRead) || errors.Is(err, bench.ErrOther) {
 		return refused{err}
 	}
 	return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/benchpin/benchpin/pkg/bench"
@@ -35,12 +36,17 @@ func (r *run) timed(ctx context.Context, o bench.Options) (*bench.Result, *recor
 		if !hashes {
 			part.Plan = plan
 		}
+		var spare []spareFile
 		if i != 1 {
-			clean, err := spareSteps(&part)
-			if err != nil {
+			var err error
+			if spare, err = spareSteps(&part); err != nil {
 				return result, nil, err
 			}
-			defer clean()
+			defer func() {
+				for _, s := range spare {
+					s.remove()
+				}
+			}()
 		}
 		r.stage("turn     %d of 4, %s", i+1, map[bool]string{true: "with hashing", false: "without hashing"}[hashes])
 		got, err := bench.Run(ctx, part)
@@ -49,7 +55,10 @@ func (r *run) timed(ctx context.Context, o bench.Options) (*bench.Result, *recor
 		}
 		if err != nil {
 			if got != nil && result == nil {
-				result = got // what there is
+				result = got // what there is, with its step times
+				for _, s := range spare {
+					err = errors.Join(err, s.keep())
+				}
 			}
 			if i != 1 && result != nil {
 				result.Complete, result.Reason = false, err.Error()
@@ -82,28 +91,46 @@ func pairsOf(turn int, with, without *bench.Result) []record.EffectEpoch {
 	return pairs
 }
 
-// spareSteps gives a run files of its own for its step times, which clean removes.
-func spareSteps(o *bench.Options) (clean func(), err error) {
-	var files []*os.File
-	clean = func() {
-		for _, f := range files {
-			f.Close()
-			os.Remove(f.Name())
-		}
+// spareFile holds the step times of a turn that is not the run of the record, in place of the file of the run folder.
+type spareFile struct {
+	*os.File
+	instead bench.StepsFile
+}
+
+// keep copies what there is to the run folder.
+func (s spareFile) keep() error {
+	if _, err := s.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("step times of the observer effect: %w", err)
 	}
+	if _, err := io.Copy(s.instead, s.File); err != nil {
+		return fmt.Errorf("step times of the observer effect: %w", err)
+	}
+	return nil
+}
+
+func (s spareFile) remove() {
+	s.Close()
+	os.Remove(s.Name())
+}
+
+// spareSteps gives a run files of its own for its step times.
+func spareSteps(o *bench.Options) ([]spareFile, error) {
+	var files []spareFile
 	for _, to := range []*bench.StepsFile{&o.Steps, &o.EvalSteps} {
 		if *to == nil {
 			continue
 		}
 		f, err := os.CreateTemp("", "benchpin-steps-*.parquet")
 		if err != nil {
-			clean()
-			return nil, fmt.Errorf("step times of the observer effect: %w", err)
+			for _, s := range files {
+				s.remove()
+			}
+			return nil, fmt.Errorf("step times of the observer effect (set TMPDIR to a folder with room): %w", err)
 		}
-		files = append(files, f)
+		files = append(files, spareFile{f, *to})
 		*to = f
 	}
-	return clean, nil
+	return files, nil
 }
 
 // checkEffect refuses the observer effect of nothing.

@@ -51,8 +51,11 @@ func (r *run) meter(ctx context.Context) (*meter, error) {
 			return nil, context.Cause(ctx)
 		}
 		info, err := r.data.Stat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w: a file of it is missing: %w; verify the data set (benchpin data verify)", bench.ErrOther, err)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("look at the data set: %w", err)
+			return nil, asVerification(fmt.Errorf("look at the data set: %w", err))
 		}
 		s := by[info.Device]
 		if s == nil {

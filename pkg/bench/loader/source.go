@@ -2,8 +2,10 @@ package loader
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -115,6 +117,9 @@ func (e *IdentityError) Error() string {
 		"leave the data set alone during a run, and start again", e.Path, d(e.Expected), d(e.Found))
 }
 
+// ErrOther is wrapped by the errors about a file that is missing or has another size than the manifest says.
+var ErrOther = errors.New("the data set is not the one of its manifest")
+
 func stamp(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02T15:04:05.000000000Z") }
 
 // opened is what files of a store may have: their identity as it was found when they were opened, after the name was resolved.
@@ -146,8 +151,8 @@ func (s *Source) check(f store.File, name string, file int64, companion int) (in
 		return info.Size, nil
 	}
 	if want := s.Size(file); info.Size != want {
-		return 0, fmt.Errorf("%s has another size than the manifest says: expected %d bytes, found %d; "+
-			"verify the data set (benchpin data verify)", name, want, info.Size)
+		return 0, fmt.Errorf("%s has another size than the manifest says: %w: expected %d bytes, found %d; "+
+			"verify the data set (benchpin data verify)", name, ErrOther, want, info.Size)
 	}
 	return info.Size, nil
 }
@@ -166,7 +171,9 @@ func (s *Source) openFile(i int64, companion int) (f store.File, name string, si
 	if companion > 0 {
 		name = s.Companions[companion-1](name)
 	}
-	if f, err = s.Store.Open(name); err != nil {
+	if f, err = s.Store.Open(name); errors.Is(err, fs.ErrNotExist) {
+		return nil, name, 0, fmt.Errorf("%w: a file of it is missing: %w; verify the data set (benchpin data verify)", ErrOther, err)
+	} else if err != nil {
 		return nil, name, 0, fmt.Errorf("open %s: %w", name, err)
 	}
 	if size, err = s.check(f, name, i, companion); err != nil {
