@@ -4,7 +4,7 @@
 set -u
 
 packages="python3-numpy b3sum git qemu-user-static openssl zstd jq python3-yaml python3-h5py hdf5-tools python3-pil python3-pandas bzip2 xz-utils libhdf5-dev pkg-config docker-registry"
-[ "${BENCHPIN_LONG:-}" = 1 ] && packages="$packages python3-torch npm"
+[ "${BENCHPIN_LONG:-}" = 1 ] && packages="$packages python3-torch npm chromium"
 
 # duckdb brings DuckDB from the npm registry; its version is pinned because the tests read its answers.
 duckdb() {
@@ -56,6 +56,7 @@ present() {
 	libhdf5-dev) pkg-config --exists hdf5 2>/dev/null ;;
 	pkg-config) command -v pkg-config >/dev/null ;;
 	npm) command -v npm >/dev/null ;;
+	chromium) command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ;;
 	python3-yaml) /usr/bin/python3 -c "import yaml" 2>/dev/null || python3 -c "import yaml" 2>/dev/null ;;
 	esac
 }

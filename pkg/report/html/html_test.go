@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -96,136 +94,6 @@ func write(t testing.TB, runs ...Run) string {
 	return b.String()
 }
 
-// hostile are texts that would be markup, script or style wherever a page forgot to escape, or would turn what is around them.
-func hostile() []string {
-	const do = "document.title=`owned`;document.documentElement.appendChild(document.createElement(`owned`))"
-	return []string{
-		"<script>" + do + "</script>", `"><img src=x onerror="` + do + `">`, `'><svg onload='` + do + `'>`, "</title></desc></text></svg><script>" + do + "</script>",
-		"</style><owned>", "</table></section></main><owned>", `" onmouseover="` + do + `" autofocus onfocus="` + do + `" x="`, "javascript:" + do, "<!-- ", "--><owned>", "<![CDATA[ ", "]]><owned>",
-		"{{.}} {{define `x`}}<owned>{{end}}", "&lt;owned&gt; &#60;owned&#62; &quot;", "<a href=javascript:owned>", "<base href=//owned>", "<meta http-equiv=refresh content=0>",
-		"}body{display:none}/*", "expression(owned)", "\x00\x1b[31m\u202e\u2066\ufeff<owned>", "<plaintext>", "<math><mi xlink:href=x>", "`${owned}`", "\r\n\r\n<owned>", "\u2028<owned>",
-		strings.Repeat("<owned>", 500), "\xff\xfe<owned>",
-	}
-}
-
-// fill puts a text into every text that v reaches, keys of maps included.
-func fill(v reflect.Value, s string) {
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		if !v.IsNil() {
-			fill(v.Elem(), s)
-		}
-	case reflect.String:
-		v.SetString(s)
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
-				fill(v.Field(i), s)
-			}
-		}
-	case reflect.Slice:
-		if v.Type() == reflect.TypeFor[json.RawMessage]() {
-			return
-		}
-		for i := range v.Len() {
-			fill(v.Index(i), s)
-		}
-	case reflect.Map:
-		if v.Type() == reflect.TypeFor[map[string]string]() && v.Len() > 0 {
-			v.Set(reflect.ValueOf(map[string]string{s: s}))
-		} else if v.Type() == reflect.TypeFor[map[string]record.Figure]() {
-			for _, k := range v.MapKeys() {
-				f := v.MapIndex(k).Interface().(record.Figure)
-				fill(reflect.ValueOf(&f), s)
-				v.SetMapIndex(k, reflect.ValueOf(f))
-			}
-		}
-	}
-}
-
-// laden is a run whose every text is s.
-func laden(t testing.TB, s string) Run {
-	r := run(t)
-	fill(reflect.ValueOf(&r.Name), s)
-	fill(reflect.ValueOf(r.Record), s)
-	fill(reflect.ValueOf(&r.Digest), s)
-	fill(reflect.ValueOf(&r.Archive), s)
-	fill(reflect.ValueOf(r.Verification), s)
-	return r
-}
-
-// skeleton is a page without its texts: elements, and names of attributes; and those values that no record may touch.
-func skeleton(t testing.TB, page string) (shape, texts string) {
-	t.Helper()
-	root, err := xhtml.Parse(strings.NewReader(page))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b, all strings.Builder
-	var walk func(n *xhtml.Node, depth int)
-	walk = func(n *xhtml.Node, depth int) {
-		switch n.Type {
-		case xhtml.TextNode:
-			all.WriteString(n.Data + "\n")
-		case xhtml.ElementNode, xhtml.CommentNode, xhtml.DoctypeNode:
-			fmt.Fprintf(&b, "%*s%d %s", depth, "", n.Type, n.Data)
-			for _, a := range n.Attr {
-				switch a.Key {
-				case "aria-label", "content":
-					all.WriteString(a.Val + "\n")
-					fmt.Fprintf(&b, " %s", a.Key)
-				default:
-					fmt.Fprintf(&b, " %s=%q", a.Key, a.Val)
-				}
-			}
-			b.WriteString("\n")
-		}
-		for c := n.FirstChild; c != nil; c = c.NextSibling {
-			walk(c, depth+1)
-		}
-	}
-	walk(root, 0)
-	return b.String(), all.String()
-}
-
-// TestHostileRecordsAreText: whatever a record says, in every field at once, the page has the same elements and attributes as with a harmless
-// word there, and shows what was said.
-func TestHostileRecordsAreText(t *testing.T) {
-	for _, many := range []bool{false, true} {
-		pages := func(s string) string {
-			runs := []Run{laden(t, s)}
-			if many {
-				runs = append(runs, laden(t, s))
-			}
-			var b bytes.Buffer
-			if err := Write(&b, runs, Options{Writer: s}); err != nil {
-				t.Fatal(err)
-			}
-			return b.String()
-		}
-		want, _ := skeleton(t, pages("harmless"))
-		for _, s := range hostile() {
-			got, texts := skeleton(t, pages(s))
-			if got != want {
-				t.Errorf("%q changed the page:\n%s", s, firstDifference(want, got))
-			}
-			if n := strings.Count(texts, report.Clean(s)); n < 50 {
-				t.Errorf("%q is shown %d times, expected everywhere", s, n)
-			}
-		}
-	}
-}
-
-func firstDifference(want, got string) string {
-	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
-	for i := range min(len(a), len(b)) {
-		if a[i] != b[i] {
-			return fmt.Sprintf("line %d: expected %s, found %s", i, a[i], b[i])
-		}
-	}
-	return fmt.Sprintf("%d lines, expected %d", len(b), len(a))
-}
-
 // TestPageIsSelfContained: nothing is loaded, run or sent, and the style sheet is the one that the policy allows.
 func TestPageIsSelfContained(t *testing.T) {
 	page := write(t, run(t), run(t))
@@ -234,7 +102,7 @@ func TestPageIsSelfContained(t *testing.T) {
 		t.Fatal(err)
 	}
 	ids, refs := map[string]bool{}, []string{}
-	css := ""
+	css, policies := "", ""
 	for n := range root.Descendants() {
 		if n.Type != xhtml.ElementNode {
 			continue
@@ -244,6 +112,10 @@ func TestPageIsSelfContained(t *testing.T) {
 			t.Errorf("the page has an element %s", n.Data)
 		case "style":
 			css = n.FirstChild.Data
+		case "meta":
+			if n.Attr[0].Val == "Content-Security-Policy" {
+				policies += n.Attr[1].Val
+			}
 		}
 		for _, a := range n.Attr {
 			switch {
@@ -272,8 +144,8 @@ func TestPageIsSelfContained(t *testing.T) {
 	if css != style || regexp.MustCompile(`(?i)@import|url\(`).MatchString(css) {
 		t.Errorf("the style sheet was changed on its way, or loads something")
 	}
-	if _, policy := sheet(); !strings.Contains(page, strings.ReplaceAll(policy, "'", "&#39;")) {
-		t.Errorf("the page does not carry the policy %s", policy)
+	if _, policy := sheet(); policies != policy {
+		t.Errorf("the page carries the policy %q, expected %q", policies, policy)
 	}
 }
 
@@ -430,79 +302,6 @@ func TestSizeIsBounded(t *testing.T) {
 	}
 	if again := write(t, r); again != page {
 		t.Error("the same run gives another page")
-	}
-}
-
-// TestSharesAddUp: time is neither lost nor found when bins become wider.
-func TestSharesAddUp(t *testing.T) {
-	s := NewSeries(2)
-	g := rand.New(rand.NewPCG(3, 4))
-	var compute, load, at int64
-	for i := range 3000 {
-		l, c := g.Int64N(30_000_000), g.Int64N(90_000_000)
-		for rank := range 2 {
-			if err := s.Add(&Step{Epoch: 1, Rank: rank, Start: at, Load: l, Compute: c, Proc: l + c, Barrier: int64(i)}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		compute, load, at = compute+2*c, load+2*l, at+l+c+int64(i)
-	}
-	for _, most := range []int{1, 7, 24, 240, 1000} {
-		var gotCompute, gotLoad float64
-		list := s.shares(most)
-		for i, one := range list {
-			gotCompute += one.compute * (one.to - one.from) * 2e9
-			gotLoad += one.load * (one.to - one.from) * 2e9
-			if one.compute+one.load+one.barrier > 1+1e-9 || i > 0 && one.from != list[i-1].to {
-				t.Errorf("%d stretches: %+v after %+v", most, one, list[max(0, i-1)])
-			}
-		}
-		if len(list) > most || len(list) == 0 {
-			t.Errorf("%d stretches, expected at most %d", len(list), most)
-		}
-		if d := gotCompute - float64(compute); d > 1e3 || d < -1e3 {
-			t.Errorf("%d stretches: computed %.0f ns, expected %d", most, gotCompute, compute)
-		}
-		if d := gotLoad - float64(load); d > 1e3 || d < -1e3 {
-			t.Errorf("%d stretches: waited %.0f ns, expected %d", most, gotLoad, load)
-		}
-	}
-}
-
-func TestBuckets(t *testing.T) {
-	last := -1
-	for _, v := range []int64{0, 1, 2, 2047, 2048, 2049, 4095, 4096, 1e6, 123456789, 1 << 40, mostTime - 1, mostTime} {
-		i := bucket(v)
-		from, to := edges(i)
-		if float64(v) < from || float64(v) >= to || to-from > max(1, float64(v)/1024) {
-			t.Errorf("%d is in a bucket from %g to %g", v, from, to)
-		}
-		if i < last {
-			t.Errorf("bucket %d follows %d", i, last)
-		}
-		last = i
-	}
-	if n := len((&histogram{}).counts); last >= n {
-		t.Errorf("the greatest time is in bucket %d of %d", last, n)
-	}
-}
-
-// TestImpossibleStepsAreRefused, with what is wrong.
-func TestImpossibleStepsAreRefused(t *testing.T) {
-	for _, c := range []struct {
-		want string
-		step Step
-	}{
-		{"of 0 to 1", Step{Epoch: 2, Rank: 2}}, {"of 0 to 1", Step{Epoch: 2, Rank: -1}}, {"follows one of epoch 2", Step{Epoch: 1}},
-		{"expected 0 to", Step{Epoch: 2, Load: -1}}, {"expected 0 to", Step{Epoch: 2, Start: mostTime + 1}},
-	} {
-		s := NewSeries(2)
-		if err := s.Add(&Step{Epoch: 2}); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Add(&c.step); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%+v: expected an error with %q, found %v", c.step, c.want, err)
-		}
 	}
 }
 
