@@ -159,6 +159,7 @@ figures:
   au: {minimum: 90}
   load_seconds_p99: {maximum: 2.5e-1}
 thresholds_met: true
+trusted_time: true
 maximum_age: 90d
 allow_unavailable: true
 tool: {versions: [v1.0.0], minimum: v1.0.0, commits: [abc], binaries: [` + hexDigest("2") + `, blake3:` + strings.Repeat("0123abcd", 8) + `], unmodified: true}
@@ -173,10 +174,10 @@ workload:
 	must(t, err)
 	must(t, d.Check())
 	found := fmt.Sprintln(d.Signers, d.Predicates, d.DataRoots, d.Verification, *d.Figures["au"].Minimum, *d.Figures["load_seconds_p99"].Maximum,
-		d.RequireThresholds, d.MaximumAge, d.AllowUnavailable, d.Tool, d.Workload, d.AllowUnverified)
+		d.RequireThresholds, d.MaximumAge, d.AllowUnavailable, d.Tool, d.Workload, d.AllowUnverified, d.RequireTime)
 	expected := fmt.Sprintln(2, []string{attest.ProvenanceType}, []string{hexDigest("1")}, "all", 90, 0.25, true, 90*24*time.Hour, true,
 		attest.ToolPolicy{Versions: []string{"v1.0.0"}, Minimum: "v1.0.0", Commits: []string{"abc"}, Binaries: []string{hexDigest("2"), "blake3:" + strings.Repeat("0123abcd", 8)}, Unmodified: true},
-		attest.WorkloadPolicy{Names: []string{"unet3d"}, Digests: []string{hexDigest("3"), "blake3:" + strings.Repeat("0123abcd", 8)}}, false)
+		attest.WorkloadPolicy{Names: []string{"unet3d"}, Digests: []string{hexDigest("3"), "blake3:" + strings.Repeat("0123abcd", 8)}}, false, true)
 	if found != expected {
 		t.Errorf("expected %s\nfound    %s", expected, found)
 	}

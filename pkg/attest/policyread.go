@@ -49,6 +49,7 @@ type policyDocument struct {
 	} `json:"data"`
 	Figures          map[string]Bounds `json:"figures"`
 	Preregistered    bool              `json:"preregistered"`
+	TrustedTime      bool              `json:"trusted_time"`
 	ThresholdsMet    bool              `json:"thresholds_met"`
 	MaximumAge       string            `json:"maximum_age"`
 	AllowUnavailable bool              `json:"allow_unavailable"`
@@ -371,7 +372,7 @@ func (r *policyReader) document(d policyDocument) (*PolicyDocument, error) {
 	out := &PolicyDocument{Policy: Policy{
 		AllowUnverified: d.Data.Verification == VerifiedNone, RequireThresholds: d.ThresholdsMet, AllowUnavailable: d.AllowUnavailable,
 		Signers: d.Signers, Predicates: d.Predicates, DataRoots: d.Data.Roots, Verification: d.Data.Verification, Figures: d.Figures,
-		Preregistered: d.Preregistered, Tool: d.Tool, Workload: d.Workload,
+		Preregistered: d.Preregistered, RequireTime: d.TrustedTime, Tool: d.Tool, Workload: d.Workload,
 	}}
 	var errs []error
 	if d.MaximumAge != "" {

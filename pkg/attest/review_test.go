@@ -124,6 +124,7 @@ func TestReview(t *testing.T) {
 	judged := p
 	judged.At = reviewedAt
 	v := verify(t, dir, judged, host.Public())
+	judged.RequireTime, p.RequireTime = true, true // to be written, whatever it would have found
 	raw, err := attest.SignReview(judge, v, judged, []attest.PublicKey{host.Public()}, "v1.2.3", reviewedAt)
 	must(t, err)
 	verified, err := attest.VerifyBundle(raw, []attest.PublicKey{judge.Public()})
