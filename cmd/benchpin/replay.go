@@ -55,7 +55,7 @@ level says it. A workload whose thresholds are missed is compared all the same.
 
 With --sign the replay's own run gets an archive, and the replay an attestation of its own, which --attach attaches to what was replayed.`,
 		Example: `  benchpin replay ./demo/archive --key ./demo/keys/benchpin.pub --dir ./again
-  benchpin replay localhost:5000/results/quickstart:v1 --key author.pub --sign mine.key --attach`,
+  BENCHPIN_PASSWORD=secret benchpin replay localhost:5000/results/quickstart:v1 --key ./demo/keys/benchpin.pub --sign me.key --attach`,
 		Args: exactly("ARCHIVE"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.replay(cmd, args[0], &f) },
 	}
