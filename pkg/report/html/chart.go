@@ -93,9 +93,9 @@ func round125(v float64) float64 {
 // anchorAt keeps a text at a place of the horizontal axis inside of the picture.
 func anchorAt(v float64) string {
 	switch {
-	case v < 0.04:
+	case v < 0.05:
 		return "start"
-	case v > 0.96:
+	case v > 0.91:
 		return "end"
 	}
 	return "middle"
