@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -20,19 +21,45 @@ type htmlFlags struct {
 	file   string
 	keys   []string
 	policy policyFlags
+	trust  trustFlags
 }
 
 func (f *htmlFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.file, "html", "", "write a page for browsers to `file`, with pictures, or to standard output if it is -; several runs stand side by side")
 	cmd.Flags().StringArrayVar(&f.keys, "key", nil, "with --html, verify archives with this public `KEY` and show what was found: a file, env://NAME or SCHEME://KEY; may be repeated")
 	cmd.Flags().StringVar(&f.policy.file, "policy", "", "with --html, YAML `file` that says what archives must fulfil, and by which keys (docs/policy.md)")
+	f.trust.add(cmd)
+	f.trust.addIdentity(cmd)
+}
+
+// verifies reports whether archives are to be verified.
+func (f *htmlFlags) verifies() bool {
+	return len(f.keys) > 0 || f.policy.file != "" || f.trust != trustFlags{}
+}
+
+// resolve returns the keys to verify with and what is demanded.
+func (f *htmlFlags) resolve(ctx context.Context, a *app) ([]attest.PublicKey, attest.Policy, error) {
+	if f.policy.file != "" && f.trust.identifies() {
+		return nil, attest.Policy{}, usagef("--policy says who is accepted, and --certificate-identity would add somebody: give one of them")
+	}
+	keys, demands, err := f.policy.resolve(func(refs []string) ([]attest.PublicKey, error) {
+		if len(refs) == 0 && f.trust.identifies() {
+			return nil, nil
+		}
+		return a.publicKeys(ctx, refs)
+	}, f.keys)
+	if err != nil {
+		return nil, demands, err
+	}
+	demands.Witness, err = f.trust.witness()
+	return keys, demands, err
 }
 
 // check refuses what does not go together.
 func (f *htmlFlags) check(format *formatFlags) error {
 	switch {
-	case f.file == "" && (len(f.keys) > 0 || f.policy.file != ""):
-		return usagef("--key and --policy are for the page of --html; \"benchpin verify\" verifies an archive")
+	case f.file == "" && f.verifies():
+		return usagef("--key, --policy and what else is for verifying belongs to the page of --html; \"benchpin verify\" verifies an archive")
 	case f.file != "" && (format.json || format.format != "" || format.badge != ""):
 		return usagef("--html writes a page, and --json, --format and --badge ask for something else: choose one")
 	}
@@ -46,10 +73,9 @@ func (a *app) reportHTML(ctx context.Context, paths []string, f *htmlFlags) erro
 	}
 	var trusted []attest.PublicKey
 	var demands attest.Policy
-	if len(f.keys) > 0 || f.policy.file != "" {
+	if f.verifies() {
 		var err error
-		load := func(refs []string) ([]attest.PublicKey, error) { return a.publicKeys(ctx, refs) }
-		if trusted, demands, err = f.policy.resolve(load, f.keys); err != nil {
+		if trusted, demands, err = f.resolve(ctx, a); err != nil {
 			return err
 		}
 	}
@@ -60,7 +86,7 @@ func (a *app) reportHTML(ctx context.Context, paths []string, f *htmlFlags) erro
 		if err != nil {
 			return err
 		}
-		if run.Archive != "" && len(trusted) > 0 {
+		if run.Archive != "" && f.verifies() {
 			notHeld, err := verifyForPage(ctx, path, trusted, demands, &run)
 			if err != nil {
 				return err
@@ -87,7 +113,16 @@ func verifyForPage(ctx context.Context, path string, trusted []attest.PublicKey,
 	if found := v.Archive.SHA256Digest().String(); found != run.Archive {
 		return nil, fmt.Errorf("%s changed while it was read: it was the archive %s, and is %s", path, run.Archive, found)
 	}
-	run.Verification = &html.Verification{Holds: v.OK(), Keys: v.Keys}
+	h := verdictHeader(path, v)
+	run.Verification = &html.Verification{Holds: v.OK(), Signers: h.Keys, Assurance: h.Assurance}
+	for _, one := range v.Attestations {
+		for _, seen := range one.Times {
+			if text := seen.String(); one.Status == attest.Holds && !slices.Contains(run.Verification.Times, text) {
+				run.Verification.Times = append(run.Verification.Times, text)
+			}
+		}
+	}
+	run.Verification.Notes = attestationNotes(v.Attestations)
 	for _, c := range v.Checks {
 		run.Verification.Checks = append(run.Verification.Checks, report.Check{Name: c.Name, Class: c.Class, Evidence: c.Evidence, Limits: c.Limits, OK: c.OK, Problem: c.Problem,
 			Unchecked: unchecked(c), Waived: c.Waived})

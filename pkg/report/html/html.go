@@ -35,8 +35,12 @@ type Run struct {
 type Verification struct {
 	// Holds is true when all checks passed, or were waived.
 	Holds bool
-	// Keys name the accepted keys that signed it.
-	Keys []string
+	// Signers name the accepted keys and identities that signed it; Times are those at which third parties saw signatures (class W).
+	Signers, Times []string
+	// Assurance is how far the result is assured, with the reason; "" where it is not.
+	Assurance string
+	// Notes are what a reader must know of the attestations beside, such as who reproduced the result.
+	Notes []string
 	// Checks are those that were made, in order.
 	Checks []report.Check
 }

@@ -81,7 +81,7 @@ func steps(t testing.TB, n int) *Series {
 }
 
 func run(t testing.TB) Run {
-	return Run{Name: "runs/a", Record: sample(), Digest: "blake3:r", Archive: "sha256:a", Steps: steps(t, 12), Verification: &Verification{Holds: true, Keys: []string{"k"},
+	return Run{Name: "runs/a", Record: sample(), Digest: "blake3:r", Archive: "sha256:a", Steps: steps(t, 12), Verification: &Verification{Holds: true, Signers: []string{"k"}, Times: []string{"t"}, Assurance: "a", Notes: []string{"n"},
 		Checks: []report.Check{{Name: "content", Class: "C", OK: true, Evidence: "e", Limits: "l"}, {Name: "form", Class: "C", Problem: "p", Evidence: "e", Limits: "l"}}}}
 }
 

@@ -54,7 +54,8 @@ type runView struct {
 	Digests, Files          []digestRow
 	Checks                  []report.Check
 	Verified                bool // by whoever made the page, with whatever outcome
-	Keys                    []string
+	Signers, Times, Notes   []string
+	Assurance               string
 	Commands                []string
 }
 

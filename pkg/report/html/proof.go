@@ -29,16 +29,23 @@ func (v *runView) proof(r *Run) {
 				failed++
 			}
 		}
-		for _, k := range r.Verification.Keys {
-			v.Keys = append(v.Keys, report.Clean(k))
-		}
+		v.Signers, v.Times, v.Notes = cleaned(r.Verification.Signers), cleaned(r.Verification.Times), cleaned(r.Verification.Notes)
+		v.Assurance = report.Clean(r.Verification.Assurance)
 		if r.Verification.Holds {
-			v.Proof, v.ProofTone = fmt.Sprintf("Verified: %d checks, signed by a key that the maker of this page accepts", len(v.Checks)), "good"
+			v.Proof, v.ProofTone = fmt.Sprintf("Verified: %d checks, signed by who the maker of this page accepts", len(v.Checks)), "good"
 		} else {
 			v.Proof, v.ProofTone = fmt.Sprintf("Verification failed: %d of %d checks", failed, len(v.Checks)), "bad"
 		}
 	}
 	v.Commands = append(v.Commands, "benchpin verify "+archive+" --key KEY.pub")
+}
+
+func cleaned(list []string) []string {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i] = report.Clean(list[i])
+	}
+	return list
 }
 
 // digests pin what the run was made of and what came of it, and the files beside the record.
