@@ -280,7 +280,7 @@ func (r *run) look(ctx context.Context) error {
 	known := make([]store.Info, len(r.files.byEntry))
 	index, now, again := 0, time.Now(), false
 	err := r.manifest.Entries(ctx, func(e manifest.Entry) error {
-		info, err := r.data.Stat(e.Path)
+		info, err := r.data.StatSettled(e.Path)
 		wanted := &manifest.Side{Size: e.Size, Digest: manifest.FormatDigest(e.Digest)}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -313,7 +313,7 @@ func (r *run) look(ctx context.Context) error {
 
 // verify compares the data set with its manifest without leaving more of it in the page cache than was there.
 func (r *run) verify(ctx context.Context) error {
-	uncached, err := store.NewFolder(r.Data, store.FolderOptions{Uncached: true, Resident: true})
+	uncached, err := store.NewFolder(r.Data, store.FolderOptions{Uncached: true, Resident: true, Settle: true})
 	if err != nil {
 		return err
 	}

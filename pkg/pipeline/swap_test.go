@@ -182,6 +182,7 @@ type swap struct {
 	last  string // the file that was swapped
 	tries int
 	loads map[string]*workload.Resolved
+	ready func() // if not nil, is called when the data set is what it was, before the run
 }
 
 func newSwap(t *testing.T) *swap {
@@ -214,6 +215,9 @@ func newSwap(t *testing.T) *swap {
 func (s *swap) run(t *testing.T, mode string, moment int, do func(path, other string, was os.FileInfo) error) error {
 	t.Helper()
 	s.putBack(t)
+	if s.ready != nil {
+		s.ready()
+	}
 	s.tries++
 	s.last = s.names[s.tries%len(s.names)]
 	path, other := filepath.Join(s.l.Data(), s.last), filepath.Join(s.l.Data(), s.names[(s.tries+1)%len(s.names)])

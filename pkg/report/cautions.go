@@ -20,6 +20,8 @@ const mostOversleep = 0.05
 //   - AU is met, and whole epochs were read at less than plan.required_bytes_per_second;
 //   - most of the bytes of an epoch came from memory, so that storage was hardly asked;
 //   - the data set was to be dropped from the page cache before an epoch, and a good part of it stayed;
+//   - it was to be dropped, and nothing shows whether that worked;
+//   - the data set lies in memory, where changes through mappings that stood before it was verified leave no trace;
 //   - compute sleeps took 5 % longer than prescribed, over all steps, as on a host that is short of processors or was stopped.
 //
 // The record is believed: whether its figures follow from the archive is for verification.
@@ -43,6 +45,12 @@ func Cautions(r *record.Record) []string {
 		list = append(list, caution)
 	}
 	if caution := coldCaution(m.Epochs); caution != "" {
+		list = append(list, caution)
+	}
+	if caution := unseenCaution(m.Epochs); caution != "" {
+		list = append(list, caution)
+	}
+	if caution := mappingCaution(r); caution != "" {
 		list = append(list, caution)
 	}
 	if s := r.Dataset.Verification.Sample; s != nil {

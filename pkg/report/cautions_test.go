@@ -36,6 +36,17 @@ func TestCautions(t *testing.T) {
 		{"", func(r *record.Record) { r.Metrics.Other["oversleep_total"] = fig(0.04*0.1875, "s") }},
 		{"", func(r *record.Record) { delete(r.Metrics.Other, "oversleep_total") }},
 		{"", func(r *record.Record) { r.Plan.StepsPerEpoch, r.Plan.Epochs = 3, 0 }}, // checkpoints alone
+		{"lies on tmpfs, which is memory", func(r *record.Record) { r.Environment.Folders[0].FileSystem = "tmpfs" }},
+		{"", func(r *record.Record) {
+			r.Environment.Folders[0].FileSystem, r.Dataset.Verification.Mode = "tmpfs", workload.VerifyInline
+		}},
+		{"", func(r *record.Record) { r.Environment.Folders[1].FileSystem = "tmpfs" }}, // results
+		{"lies on ramfs, which is memory", func(r *record.Record) { r.Metrics.Epochs[0].Storage = traffic("ramfs", false, ptr(0.)) }},
+		{"before epoch 1, and nothing shows whether it was: it is hidden", func(r *record.Record) {
+			r.Metrics.Epochs[0].Storage = traffic("ext4", true, nil)
+		}},
+		{"", func(r *record.Record) { r.Metrics.Epochs[0].Storage = traffic("ext4", true, ptr(0.)) }},
+		{"", func(r *record.Record) { r.Metrics.Epochs[0].Storage = traffic("ext4", false, nil) }}, // nothing was to be dropped
 	} {
 		r := good()
 		c.change(r)
@@ -51,4 +62,17 @@ func TestCautions(t *testing.T) {
 			t.Errorf("expected a caution with %q, on the page too, found %q", c.want, list)
 		}
 	}
+}
+
+// traffic is what was counted of an epoch on one file system of that type. Of the page cache nothing is seen where cached is nil.
+func traffic(kind string, dropped bool, cached *float64) *record.Storage {
+	s := &record.Storage{FileSystems: []record.FileSystemTraffic{{MountPoint: "/data", Type: kind, Asked: fig(4105026880, "B"),
+		CachedBefore: record.Figure{Value: cached, Unit: "B"}}}, Memory: fig(0, "B")}
+	if cached == nil {
+		s.FileSystems[0].CachedBefore.Absent = "it is hidden"
+	}
+	if dropped {
+		s.Dropped = &record.Dropped{}
+	}
+	return s
 }

@@ -25,6 +25,9 @@ type FolderOptions struct {
 	// Direct makes reads bypass the page cache (O_DIRECT), or fail: a file system that cannot do that is an error that wraps ErrNoDirect.
 	// Unlike Uncached it never reads through the cache and does no work beside the read.
 	Direct bool
+	// Settle makes Open write the file's changed pages back first, so that any change from then on shows in its identity: see
+	// [Folder.StatSettled].
+	Settle bool
 	// Sync makes Commit wait until file and name are on the device.
 	Sync bool
 	// Begin sets the device to work on files of 1 MiB and more when they are complete, on larger ones each 8 MiB, without waiting for it. Without it the kernel begins when it

@@ -140,7 +140,11 @@ func (r *folderFile) InCache() bool { return r.warm || !r.f.opts.Uncached && !r.
 
 // opened describes a file that was just opened, and takes its descriptor over.
 func (f *Folder) opened(name string, fd int) (*folderFile, error) {
-	info, err := f.describe(fd, name)
+	describe := f.describe
+	if f.opts.Settle {
+		describe = f.describeSettled
+	}
+	info, err := describe(fd, name)
 	if err != nil {
 		_ = unix.Close(fd)
 		return nil, err

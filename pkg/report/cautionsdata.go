@@ -1,0 +1,65 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/benchpin/benchpin/pkg/store"
+	"github.com/benchpin/benchpin/pkg/workload"
+)
+
+// unseenCaution says that nobody could see whether dropping the data set from the page cache worked.
+func unseenCaution(epochs []record.EpochMetrics) string {
+	var which []string
+	reason := ""
+	for i := range epochs {
+		s := epochs[i].Storage
+		if s == nil || s.Dropped == nil {
+			continue
+		}
+		for _, f := range s.FileSystems {
+			if f.CachedBefore.Value == nil {
+				which, reason = append(which, strconv.Itoa(epochs[i].Epoch)), f.CachedBefore.Absent
+				break
+			}
+		}
+	}
+	if len(which) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("CAUTION: the data set was to be dropped from the page cache before %s, and nothing shows whether it was: %s", named(which, len(epochs)),
+		clean(reason))
+}
+
+// mappingCaution says that the data set lies in memory, where identities do not show every change.
+func mappingCaution(r *record.Record) string {
+	switch r.Dataset.Verification.Mode {
+	case workload.VerifyBefore, workload.VerifyAfter, workload.VerifySample:
+	default: // inline compares what was read itself
+		return ""
+	}
+	var types []string
+	for _, f := range r.Environment.Folders {
+		if f.Role == record.RoleData && !store.WritesBack(f.FileSystem) {
+			types = append(types, f.FileSystem)
+		}
+	}
+	for i := range r.Metrics.Epochs {
+		if s := r.Metrics.Epochs[i].Storage; s != nil {
+			for _, f := range s.FileSystems {
+				if !store.WritesBack(f.Type) {
+					types = append(types, f.Type)
+				}
+			}
+		}
+	}
+	if len(types) == 0 {
+		return ""
+	}
+	slices.Sort(types)
+	return fmt.Sprintf("CAUTION: the data set lies on %s, which is memory: a program that had its files mapped for writing before they were verified, or looked "+
+		"at, can have changed them unnoticed between that and the reading; benchpin.verify: inline compares what is read", strings.Join(slices.Compact(types), ", "))
+}
