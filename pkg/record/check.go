@@ -36,6 +36,7 @@ func (r *Record) Check() []Problem {
 	c.tool(&r.Tool)
 	c.workload(&r.Workload)
 	c.dataset(&r.Dataset)
+	c.compared(r)
 	c.plan(&r.Plan)
 	c.transcript(r)
 	c.checkpoints(r)

@@ -119,6 +119,19 @@ func (c *checker) environment(e *Environment) {
 		last = n
 	}
 	c.unknowns(e, reflect.ValueOf(e).Elem(), "")
+	if e.Redacted {
+		c.hidden("environment.host.name", e.Host.Name)
+		c.hidden("environment.host.serial", e.Host.Serial)
+		for _, f := range e.Folders {
+			c.hidden("environment.folders."+f.Role+".device.serial", f.Device.Serial)
+		}
+	}
+}
+
+// hidden holds that a redacted record does not tell what it says was left out.
+func (c *checker) hidden(field, found string) {
+	c.that(found == RedactedText || found == UnknownText || found == "", field, "environment.redacted is true, and it is there: expected %q, found %.100q",
+		RedactedText, found)
 }
 
 // unknowns finds what is unknown or absent and holds that its reason is given, there or for a field that contains it.

@@ -5,6 +5,33 @@ import (
 	"strconv"
 )
 
+// compared holds what is said of comparing the data set with its manifest to the mode. Modes before and after hash every file; a run that
+// did not come to its end may not have begun with after. No mode but none leaves identities unknown, and then each file that is opened is
+// looked at.
+func (c *checker) compared(r *Record) {
+	const at = "dataset.verification."
+	d, v := &r.Dataset, &r.Dataset.Verification
+	complete := r.Status == StatusComplete
+	reads := complete && r.Plan.Epochs > 0 && r.Plan.BytesTotal > 0
+	switch v.Mode {
+	case "before", "after":
+		if v.Mode == "after" && !complete && v.Files == 0 && v.Bytes == 0 {
+			return
+		}
+		c.that(v.Files == d.Files && v.Bytes == d.Bytes, at+"files", "mode %s compares all %d files and %d bytes, found %d and %d", v.Mode, d.Files, d.Bytes,
+			v.Files, v.Bytes)
+		c.that(v.Bytes == 0 || v.Seconds > 0, at+"seconds", "%d bytes were hashed in %v seconds", v.Bytes, v.Seconds)
+	case "sample":
+		c.that(v.Bytes == 0 || v.Seconds > 0, at+"seconds", "%d bytes were hashed in %v seconds", v.Bytes, v.Seconds)
+	case "none":
+		c.that(v.Bytes == 0 && v.Seconds == 0, at+"bytes", "%d bytes were verified in %v seconds although the mode is none", v.Bytes, v.Seconds)
+		c.that(v.IdentityRechecked == 0, at+"identity_rechecked", "mode none knows no identity to compare with, found %d", v.IdentityRechecked)
+		return
+	}
+	c.that(!reads || v.IdentityRechecked > 0, at+"identity_rechecked", "%d bytes were read with mode %s, which looks at every file that is opened, found 0",
+		r.Plan.BytesTotal, v.Mode)
+}
+
 // verification checks what modes inline and sample say of themselves.
 func (c *checker) verification(v *Verification) {
 	const at = "dataset.verification."

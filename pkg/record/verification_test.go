@@ -155,3 +155,39 @@ func TestCheckVerification(t *testing.T) {
 		}
 	}
 }
+
+// TestCheckCompared: what the mode says was done is what the figures beside it say.
+func TestCheckCompared(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(*Record)
+		field  string // "" where nothing is wrong
+	}{
+		"before":             {func(*Record) {}, ""},
+		"after":              {func(r *Record) { r.Dataset.Verification.Mode = "after" }, ""},
+		"none called before": {func(r *Record) { r.Dataset.Verification = Verification{Class: HostOnly, Mode: "before"} }, "verification.files"},
+		"files left out":     {func(r *Record) { r.Dataset.Verification.Files-- }, "verification.files"},
+		"bytes left out":     {func(r *Record) { r.Dataset.Verification.Bytes = 1 }, "verification.files"},
+		"no time":            {func(r *Record) { r.Dataset.Verification.Seconds = 0 }, "verification.seconds"},
+		"no identity":        {func(r *Record) { r.Dataset.Verification.IdentityRechecked = 0 }, "verification.identity_rechecked"},
+		"identity of nothing": {func(r *Record) {
+			r.Dataset.Verification = Verification{Class: HostOnly, Mode: "none", IdentityRechecked: 1}
+		}, "verification.identity_rechecked"},
+		"none with a duration": {func(r *Record) { r.Dataset.Verification = Verification{Class: HostOnly, Mode: "none", Seconds: 1} }, "verification.bytes"},
+		"none":                 {func(r *Record) { r.Dataset.Verification = Verification{Class: HostOnly, Mode: "none"} }, ""},
+		"redacted":             {func(r *Record) { r.Environment.Redacted = true }, "environment.host.name"},
+		"after, and interrupted": {func(r *Record) {
+			r.Status, r.Reason = StatusIncomplete, "interrupted"
+			r.Dataset.Verification = Verification{Class: HostOnly, Mode: "after"}
+		}, ""},
+	} {
+		r := sample()
+		c.change(r)
+		var found []string
+		for _, p := range r.Check() {
+			found = append(found, p.Field)
+		}
+		if all := strings.Join(found, " "); (c.field == "") != (all == "") || !strings.Contains(all, c.field) {
+			t.Errorf("%s: expected %q, found %q", what, c.field, all)
+		}
+	}
+}

@@ -470,3 +470,12 @@ func TestSummaryEvaluation(t *testing.T) {
 		}
 	}
 }
+
+// A run that says it took millennia is shown as that, not as the longest time.Duration.
+func TestClockOfMillennia(t *testing.T) {
+	r := sample()
+	r.Started, r.Finished = "2026-11-30T14:15:00Z", "9999-11-30T14:15:00.5Z"
+	if s := clock(r); strings.Contains(s, "106,7") || !strings.Contains(s, "2,912,0") {
+		t.Error(s)
+	}
+}

@@ -66,7 +66,7 @@ func clock(r *record.Record) string {
 		return s
 	}
 	const second = "2006-01-02 15:04:05"
-	return from.UTC().Format(second) + " to " + to.UTC().Format(second) + " UTC, " + secondsText(to.Sub(from).Seconds())
+	return from.UTC().Format(second) + " to " + to.UTC().Format(second) + " UTC, " + secondsText(between(from, to))
 }
 
 func overrides(list []string) string {
@@ -148,6 +148,11 @@ func (p *page) result(r *record.Record) {
 		p.row(string(r.Plan.Class), "needed for AU", required(&r.Plan))
 	}
 	p.cautions(r)
+}
+
+// between is the time from one moment to another in seconds, also where it is longer than a time.Duration can be (292 years).
+func between(from, to time.Time) float64 {
+	return float64(to.Unix()-from.Unix()) + float64(to.Nanosecond()-from.Nanosecond())/1e9
 }
 
 // wholeEpochs is what was asked of storage in all epochs by the time that they took. It stands beside the throughput of the window
