@@ -80,20 +80,29 @@ func (r *run) end(rec *record.Record, failed error) error {
 		if err != nil {
 			return fmt.Errorf("record: %w", err)
 		}
-		e.Record, e.Status = record.Digest(b), journal.Incomplete
-		if au := rec.Metrics.AU.Value; au != nil && *au >= 0 && *au <= 100 {
-			e.AU = au
-		}
-		switch {
-		case rec.Status != record.StatusComplete:
-		case errors.Is(failed, ErrThreshold):
-			e.Status = journal.Missed
-		default:
-			e.Status = journal.Complete
-		}
+		e.Record, e.Status, e.AU = record.Digest(b), endStatus(rec, errors.Is(failed, ErrThreshold)), journalAU(rec)
 	}
 	if _, err := journal.Append(r.attempt.path, e); err != nil {
 		return journalError(err)
+	}
+	return nil
+}
+
+// endStatus is how a run with the given record ended.
+func endStatus(rec *record.Record, missed bool) journal.Status {
+	switch {
+	case rec.Status != record.StatusComplete:
+		return journal.Incomplete
+	case missed:
+		return journal.Missed
+	}
+	return journal.Complete
+}
+
+// journalAU is the AU of a record as its end in the journal has it; nil where it has none.
+func journalAU(rec *record.Record) *float64 {
+	if au := rec.Metrics.AU.Value; au != nil && *au >= 0 && *au <= 100 {
+		return au
 	}
 	return nil
 }

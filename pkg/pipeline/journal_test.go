@@ -7,6 +7,7 @@ import (
 
 	"github.com/benchpin/benchpin/pkg/journal"
 	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/benchpin/benchpin/pkg/workload"
 )
 
 // journalled is a journal of three attempts, of which the last one has begun, and the record that it says so of.
@@ -55,6 +56,41 @@ func TestJournalDifference(t *testing.T) {
 		_, r := journalled(t)
 		change(r)
 		if d := journalDifference(j, r); !strings.Contains(d, strings.TrimSpace(what)) {
+			t.Errorf("expected %q, found %q", what, d)
+		}
+	}
+}
+
+// The last line of a journal is held by no digest: what it says of a run is compared with the record.
+func TestEndDifference(t *testing.T) {
+	au := 97.5
+	rec := &record.Record{ID: "20261130T141500Z-dddddd", Status: record.StatusComplete, Metrics: record.Metrics{AU: record.Figure{Value: &au, Unit: "%"}}}
+	w, err := workload.Load(workload.Source{Name: "w.yaml", Data: []byte("model: {name: small}\ndataset: {num_files_train: 4, format: npz}\n" +
+		"train: {computation_time: 1, epochs: 1}\nmetric: {au: 0.9}\n")}, workload.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec.Workload.Canonical, rec.Plan.AUThreshold = w.Canonical, 90
+	other, low := 12.5, 50.0
+	for what, c := range map[string]struct {
+		status journal.Status
+		au     *float64
+		change func()
+	}{
+		"":                        {journal.Complete, &au, nil},
+		"end as missed":           {journal.Missed, &au, nil},
+		"end as incomplete":       {journal.Incomplete, &au, nil},
+		"end as failed":           {journal.Failed, nil, nil},
+		"an AU of 12.5 %":         {journal.Complete, &other, nil},
+		"an AU of nothing":        {journal.Complete, nil, nil},
+		"its record says missed":  {journal.Complete, &low, func() { rec.Metrics.AU.Value = &low }},
+		"its record says nothing": {journal.Missed, &au, func() { rec.Metrics.AU.Value = nil }},
+	} {
+		rec.Metrics.AU.Value = &au
+		if c.change != nil {
+			c.change()
+		}
+		if d := endDifference(&journal.Entry{Status: c.status, AU: c.au}, rec); (what == "") != (d == "") || !strings.Contains(d, what) {
 			t.Errorf("expected %q, found %q", what, d)
 		}
 	}

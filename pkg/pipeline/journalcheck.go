@@ -2,12 +2,14 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/benchpin/benchpin/pkg/journal"
 	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/benchpin/benchpin/pkg/workload"
 )
 
 // JournalFile is the journal that a path names: a file, or a folder that holds one.
@@ -70,6 +72,8 @@ func journalHas(j *journal.Journal, path string, r *Result) JournalResult {
 		out.Problem = fmt.Sprintf("its record says attempt %d, and by this journal it is %d", said.Attempt, a.Number)
 	case a.End != nil && a.End.Record != record.Digest(r.RecordBytes):
 		out.Problem = fmt.Sprintf("this journal has run %s end with the record %s, and it is %s", rec.ID, orNothing(a.End.Record), record.Digest(r.RecordBytes))
+	case a.End != nil:
+		out.Problem = endDifference(a.End, rec)
 	}
 	if known {
 		out.Attempt = a.Number
@@ -82,4 +86,33 @@ func orNothing(s string) string {
 		return "nothing"
 	}
 	return s
+}
+
+// endDifference says what the end of a run says otherwise than the record that it names, "" when nothing: its last line in a journal is held by no
+// digest yet, so that anyone could have written it.
+func endDifference(e *journal.Entry, rec *record.Record) string {
+	if missed := errors.Is(metThresholds(rec), ErrThreshold); e.Status != endStatus(rec, missed) {
+		return fmt.Sprintf("this journal has run %s end as %s, and its record says %s", rec.ID, e.Status, endStatus(rec, missed))
+	}
+	want := journalAU(rec)
+	if (want == nil) != (e.AU == nil) || want != nil && *want != *e.AU {
+		return fmt.Sprintf("this journal has run %s end with an AU of %s, and its record says %s", rec.ID, percentOf(e.AU), percentOf(want))
+	}
+	return ""
+}
+
+func percentOf(au *float64) string {
+	if au == nil {
+		return "nothing"
+	}
+	return fmt.Sprintf("%v %%", *au)
+}
+
+// metThresholds is the error of a complete record below the thresholds of its workload.
+func metThresholds(rec *record.Record) error {
+	w, err := workload.ParseCanonical(rec.Workload.Canonical)
+	if err != nil {
+		return nil // whoever verifies the record is told so
+	}
+	return CheckThresholds(w, rec)
 }
