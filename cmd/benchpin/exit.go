@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/benchpin/benchpin/pkg/attest"
@@ -124,18 +125,19 @@ func (a *app) report(err error) int {
 	if err == nil || errors.Is(err, errQuiet) {
 		return code
 	}
-	fmt.Fprintf(a.stderr, "benchpin: %v\n", err)
+	fmt.Fprintf(a.stderr, "benchpin: %s\n", masked(err.Error()))
 	return code
 }
 
-// printf writes data to standard output. What fails is remembered there (output).
+// printf writes data to standard output. What fails is remembered there (output). Texts of strangers are masked, as everywhere that people
+// read: programs read JSON.
 func (a *app) printf(format string, args ...any) {
-	fmt.Fprintf(a.stdout, format, args...)
+	_, _ = io.WriteString(a.stdout, masked(fmt.Sprintf(format, args...)))
 }
 
 // notef writes a line for people to standard error.
 func (a *app) notef(format string, args ...any) {
-	fmt.Fprintf(a.stderr, format+"\n", args...)
+	_, _ = io.WriteString(a.stderr, masked(fmt.Sprintf(format, args...))+"\n") // nobody to tell
 }
 
 // printJSON writes one document to standard output.

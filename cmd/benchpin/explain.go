@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -49,7 +50,9 @@ Exit code 4: the record has another figure than its step times give.`,
 			if asJSON {
 				err = a.printJSON(x)
 			} else {
-				err = x.WriteText(a.stdout)
+				var page strings.Builder
+				err = x.WriteText(&page)
+				a.printf("%s", page.String())
 			}
 			if err == nil && !x.Equal {
 				err = &codedError{exitVerify, fmt.Errorf("%s is not what the step times give: the record, or the arithmetic, is wrong", x.Figure)}
@@ -71,9 +74,7 @@ func (a *app) listFigures(o *explain.Opened, asJSON bool) error {
 		return a.printJSON(map[string][]string{"figures": names})
 	}
 	for _, n := range names {
-		if _, err := fmt.Fprintln(a.stdout, n); err != nil {
-			return err
-		}
+		a.printf("%s\n", n)
 	}
 	return nil
 }

@@ -152,7 +152,7 @@ func Open(f io.ReaderAt, size int64) (r *Reader, err error) {
 	}
 	got, all := pf.Schema().String(), parquet.SchemaOf(Step{}).String()
 	if got != all && got != withoutWaits(all) {
-		return nil, fmt.Errorf("%w: columns are\n%s\nexpected\n%s\nor those without the last %d", ErrFormat, got, all, waitColumns)
+		return nil, fmt.Errorf("%w: columns are %.2000q, expected %q, or those without the last %d", ErrFormat, got, all, waitColumns)
 	}
 	r = &Reader{f: pf, rows: pf.NumRows(), waits: got == all}
 	if err := checkGroups(f, size, pf.Metadata()); err != nil {
