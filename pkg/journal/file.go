@@ -59,18 +59,36 @@ func read(f *os.File, path string) (*Journal, error) {
 // V, Seq, Prev and Torn of the entry are Append's to fill in. The file is locked against others that append, read and checked first: nothing
 // is added to a broken journal. The entry is on the device when Append returns. A line that an earlier writer left unfinished is removed, and
 // Torn tells of it.
-func Append(path string, e Entry) (j *Journal, err error) {
-	_, statErr := os.Lstat(path)
-	f, err := locked(path)
+func Append(path string, e Entry) (*Journal, error) {
+	j, f, err := appendTo(path, e)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if cerr := f.Close(); err == nil && cerr != nil {
-			err = fmt.Errorf("journal %s: %w", path, cerr)
-		}
-	}()
-	if j, err = read(f, path); err != nil {
+	if err := f.Close(); err != nil {
+		return nil, fmt.Errorf("journal %s: %w", path, err)
+	}
+	return j, nil
+}
+
+// appendTo is Append, and returns the file too, locked, for the caller to unlock and close.
+func appendTo(path string, e Entry) (j *Journal, f *os.File, err error) {
+	_, statErr := os.Lstat(path)
+	if f, err = locked(path); err != nil {
+		return nil, nil, err
+	}
+	if j, err = add(f, path, e); err == nil && errors.Is(statErr, os.ErrNotExist) {
+		err = syncFolder(filepath.Dir(path))
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return j, f, nil
+}
+
+// add adds an entry to a file that is locked.
+func add(f *os.File, path string, e Entry) (*Journal, error) {
+	j, err := read(f, path)
+	if err != nil {
 		return nil, fmt.Errorf("%w; move it away to begin a new one: attestations that hold its head will show that", err)
 	}
 	e.V, e.Seq, e.Prev, e.Torn = Version, int64(len(j.Entries))+1, j.Head(), j.Torn
@@ -94,9 +112,6 @@ func Append(path string, e Entry) (j *Journal, err error) {
 	if _, err = f.WriteAt(line, before); err == nil {
 		err = f.Sync()
 	}
-	if err == nil && errors.Is(statErr, os.ErrNotExist) {
-		err = syncFolder(filepath.Dir(path))
-	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("journal %s: %w", path, err), f.Truncate(before))
 	}
@@ -110,9 +125,8 @@ func locked(path string) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		switch err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
-		case err == nil, errors.Is(err, unix.ENOLCK), errors.Is(err, unix.EOPNOTSUPP):
-			// A network file system that cannot lock is left unlocked, as everywhere in benchpin.
+		switch err = flock(f); {
+		case err == nil:
 			mine, err := f.Stat()
 			now, nerr := os.Stat(path)
 			if err == nil && nerr == nil && os.SameFile(mine, now) {
@@ -131,6 +145,15 @@ func locked(path string) (*os.File, error) {
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
+}
+
+// flock locks a file, without waiting. A network file system that cannot lock is left unlocked, as everywhere in benchpin.
+func flock(f *os.File) error {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.ENOLCK) || errors.Is(err, unix.EOPNOTSUPP) {
+		return nil
+	}
+	return err
 }
 
 func syncFolder(dir string) error {

@@ -27,7 +27,7 @@ func (l Layout) Journal() string { return filepath.Join(l.Dir, journal.FileName)
 
 // attempt is what the journal has of this run.
 type attempt struct {
-	path  string
+	begun *journal.Begun
 	start journal.Entry
 	// raw is the journal up to and with the start; nil where it is too large to be carried.
 	raw  []byte
@@ -42,11 +42,11 @@ func (r *run) begin() error {
 	name := strings.ToValidUTF8(r.Workload.Name[:min(len(r.Workload.Name), journal.MaxName)], "")
 	start := journal.Entry{Time: stamp(time.Now()), Event: journal.Start, Run: r.ID, Name: name, Workload: r.Workload.Digest.String(),
 		Data: r.manifest.Header().Root.String()}
-	j, err := journal.Append(r.Journal, start)
+	j, begun, err := journal.Begin(r.Journal, start)
 	if err != nil {
 		return journalError(err)
 	}
-	r.attempt = &attempt{path: r.Journal, start: start}
+	r.attempt = &attempt{begun: begun, start: start}
 	a, _ := j.Attempt(r.ID)
 	r.attempt.said = &record.Journal{Class: record.HostOnly, Head: j.Head(), Entries: record.Int(len(j.Entries)), Attempt: record.Int(a.Number)}
 	if len(j.Raw) <= maxCarried {
@@ -68,11 +68,13 @@ func journalError(err error) error {
 	return fmt.Errorf("%w (--journal FILE names another place, --journal none keeps none)", err)
 }
 
-// end enters how the run ended, whatever that was.
-func (r *run) end(rec *record.Record, failed error) error {
+// end enters how the run ended, whatever that was, into the file in which it began. A journal that was moved away meanwhile has the end
+// nevertheless, and people are told; of one that was removed the error says so. The record is what it is either way.
+func (r *run) end(rec *record.Record, failed error) (err error) {
 	if r.attempt == nil {
 		return nil
 	}
+	defer func() { err = errors.Join(err, r.attempt.begun.Close()) }()
 	e := r.attempt.start
 	e.Time, e.Event, e.Status = stamp(time.Now()), journal.End, journal.Failed
 	if rec != nil {
@@ -82,8 +84,15 @@ func (r *run) end(rec *record.Record, failed error) error {
 		}
 		e.Record, e.Status, e.AU = record.Digest(b), endStatus(rec, errors.Is(failed, ErrThreshold)), journalAU(rec)
 	}
-	if _, err := journal.Append(r.attempt.path, e); err != nil {
+	moved, err := r.attempt.begun.End(e)
+	switch {
+	case errors.Is(err, journal.ErrRemoved) && rec != nil:
+		return fmt.Errorf("%w; the record in %s stands as it is", err, r.Out)
+	case err != nil:
 		return journalError(err)
+	case moved:
+		r.stage("journal  WARNING: %s is no longer the file in which this run began: that was moved away, and the end of the run stands in it, wherever it is "+
+			"now; nothing was written to %[1]s", r.Journal)
 	}
 	return nil
 }
