@@ -28,7 +28,7 @@ import (
 // groups, if it has some; all numbers of it are varints. It stays on the machine that wrote it: nothing but pinning reads it.
 const (
 	cacheMagic    = "benchpin/digests\n"
-	cacheVersion  = 1
+	cacheVersion  = 2       // before, pages that were changed through mappings were not written back first
 	cacheBlock    = 1 << 20 // bytes from which a block is written
 	maxCacheBlock = 1 << 30
 )
@@ -39,7 +39,7 @@ const (
 const racyMargin = 3 * time.Second
 
 // errCache is wrapped by errors about a cache that is damaged, or of another version.
-var errCache = errors.New("the cache of digests is damaged")
+var errCache = errors.New("the cache of digests is damaged, or of another version")
 
 // DigestCache lets Build take the digest of a file from an earlier run where path, size, mtime, ctime, inode and device are the same. It
 // is a convenience and no evidence, since whoever can write to the machine can write to it: verifying never looks at it.
@@ -47,7 +47,14 @@ var errCache = errors.New("the cache of digests is damaged")
 // Damage never gives a digest: every block is held to its own before anything of it is used, and what follows a damaged one is hashed.
 // A file that changed shortly before it was hashed is not cached, since another change within the same step of the clock would leave
 // its identity as it is.
+//
+// Its source should write changed pages back before it describes a file (store.FolderOptions.Settle), or a mapping that stood before can
+// change a file whose digest is cached without a trace.
 type DigestCache struct {
+	// Blind, if not nil, is true for devices whose files can change without a trace in their identity, as in memory. Their digests are
+	// neither kept nor taken. It may be called from two goroutines at once.
+	Blind func(device uint64) bool
+
 	path string
 
 	// What is read.
@@ -66,6 +73,7 @@ type DigestCache struct {
 	payload     []byte
 	blocks      uint64
 	hits, files int64
+	blind       int64 // of files, how many were not looked for
 	done        bool
 }
 
@@ -106,6 +114,9 @@ func cacheHead() []byte { return binary.LittleEndian.AppendUint32([]byte(cacheMa
 
 // Used says how many of the files of the data set had their digests taken from the cache.
 func (c *DigestCache) Used() (hits, files int64) { return c.hits, c.files }
+
+// Unseen says how many of the files lie on devices that are Blind.
+func (c *DigestCache) Unseen() int64 { return c.blind }
 
 // Notice returns what was wrong with the cache, nil if nothing was: it is made anew then.
 func (c *DigestCache) Notice() error { return c.notice }
@@ -190,6 +201,10 @@ func (c *DigestCache) record() *cacheRecord {
 // lookup returns what is known of a file that is as described. Paths must ascend from call to call.
 func (c *DigestCache) lookup(i store.Info) *cacheRecord {
 	c.files++
+	if c.Blind != nil && c.Blind(i.Device) {
+		c.blind++
+		return nil
+	}
 	for r := c.record(); r != nil; r = c.record() {
 		switch {
 		case r.info.Path > i.Path:
@@ -205,6 +220,9 @@ func (c *DigestCache) lookup(i store.Info) *cacheRecord {
 
 // keep adds a file in the order of paths. begun is a moment before its bytes were read.
 func (c *DigestCache) keep(h FileHash, path string, begun time.Time) {
+	if c.Blind != nil && c.Blind(h.Info.Device) {
+		return
+	}
 	newest := time.Unix(0, max(h.Info.ModTime, h.Info.ChangeTime))
 	if !newest.Before(begun.Add(-racyMargin)) {
 		return

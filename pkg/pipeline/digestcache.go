@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/zeebo/blake3"
 
+	"github.com/benchpin/benchpin/pkg/environment"
 	"github.com/benchpin/benchpin/pkg/manifest"
+	"github.com/benchpin/benchpin/pkg/store"
 )
 
 // openCache opens the cache of digests that is asked for, nil where none is.
@@ -34,7 +37,23 @@ func (o PinOptions) openCache() (*manifest.DigestCache, error) {
 	if err := apart(o.Data, place{path, "--digest-cache"}); err != nil {
 		return nil, err
 	}
-	return manifest.OpenDigestCache(path)
+	c, err := manifest.OpenDigestCache(path)
+	if err == nil {
+		c.Blind = inMemory(o.Data)
+	}
+	return c, err
+}
+
+// inMemory says of devices of a folder's files whether they are memory, which writes no changed pages back.
+func inMemory(data string) func(device uint64) bool {
+	var known sync.Map
+	return func(device uint64) bool {
+		blind, ok := known.Load(device)
+		if !ok {
+			blind, _ = known.LoadOrStore(device, !store.WritesBack(environment.NewMeter(data, device).FileSystem))
+		}
+		return blind.(bool)
+	}
 }
 
 // keepCache saves the cache of a data set that was pinned, and says what it was good for.
@@ -44,5 +63,8 @@ func (o PinOptions) keepCache(c *manifest.DigestCache) error {
 	}
 	hits, files := c.Used()
 	o.stage("cache    %d of %s as they were when they were hashed before", hits, counted(files, "file"))
+	if n := c.Unseen(); n > 0 {
+		o.stage("cache    %s in memory (tmpfs, ramfs), where a change through a mapping leaves no trace: not cached", counted(n, "file"))
+	}
 	return c.Commit()
 }

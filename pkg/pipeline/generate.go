@@ -127,7 +127,7 @@ func Pin(ctx context.Context, o PinOptions) (manifest.Header, error) {
 			return manifest.Header{}, err
 		}
 	}
-	st, err := OpenData(ctx, o.Data, store.FolderOptions{Uncached: true, Resident: true})
+	st, err := OpenData(ctx, o.Data, store.FolderOptions{Uncached: true, Resident: true, Settle: o.DigestCache != ""})
 	if err != nil {
 		return manifest.Header{}, err
 	}
