@@ -19,6 +19,7 @@ const mostOversleep = 0.05
 //   - fewer than record.FewSteps steps of an epoch are in the window, and what was prefetched before it fills most of it;
 //   - AU is met, and whole epochs were read at less than plan.required_bytes_per_second;
 //   - most of the bytes of an epoch came from memory, so that storage was hardly asked;
+//   - most of them were in the page cache when it began, although devices delivered much: what they read ahead counts there too;
 //   - the data set was to be dropped from the page cache before an epoch, and a good part of it stayed;
 //   - it was to be dropped, and nothing shows whether that worked;
 //   - the data set lies in memory, where changes through mappings that stood before it was verified leave no trace;
@@ -42,6 +43,9 @@ func Cautions(r *record.Record) []string {
 		}
 	}
 	if caution := memoryCaution(m.Epochs); caution != "" {
+		list = append(list, caution)
+	}
+	if caution := cachedCaution(m.Epochs); caution != "" {
 		list = append(list, caution)
 	}
 	if caution := coldCaution(m.Epochs); caution != "" {

@@ -46,6 +46,14 @@ func TestCautions(t *testing.T) {
 			r.Metrics.Epochs[0].Storage = traffic("ext4", true, nil)
 		}},
 		{"", func(r *record.Record) { r.Metrics.Epochs[0].Storage = traffic("ext4", true, ptr(0.)) }},
+		{"when epoch 1 began, the page cache held 4.09 GB of the data set, and it asked for 4.11 GB: much of it may have come from memory", func(r *record.Record) {
+			r.Metrics.Epochs[0].Storage = traffic("ext4", false, ptr(4.09e9))
+		}},
+		{"", func(r *record.Record) { r.Metrics.Epochs[0].Storage = traffic("ext4", false, ptr(2e9)) }},
+		{"", func(r *record.Record) {
+			r.Metrics.Epochs[0].Storage = traffic("ext4", false, ptr(4.09e9))
+			r.Metrics.Epochs[0].Storage.Direct = true
+		}},
 		{"", func(r *record.Record) { r.Metrics.Epochs[0].Storage = traffic("ext4", false, nil) }}, // nothing was to be dropped
 	} {
 		r := good()

@@ -11,6 +11,37 @@ import (
 	"github.com/benchpin/benchpin/pkg/workload"
 )
 
+// cachedCaution says which epochs began with most of their bytes in the page cache and are not named by memoryCaution: a device that delivers
+// more than was asked for, by whole pages and by reading ahead, hides that they came from there. Direct reads ask the device whatever is cached.
+func cachedCaution(epochs []record.EpochMetrics) string {
+	var which []string
+	var all, asked float64
+	for i := range epochs {
+		s, want := epochs[i].Storage, epochs[i].BytesAsked.Value
+		if s == nil || s.Direct || want == nil || s.Memory.Value != nil && *s.Memory.Value > *want/2 {
+			continue
+		}
+		var cached float64
+		for _, f := range s.FileSystems {
+			if f.CachedBefore.Value != nil {
+				cached += *f.CachedBefore.Value
+			}
+		}
+		if cached > *want/2 {
+			which = append(which, strconv.Itoa(epochs[i].Epoch))
+			all += cached
+			asked += *want
+		}
+	}
+	if len(which) == 0 {
+		return ""
+	}
+	n := float64(len(which))
+	return fmt.Sprintf("CAUTION: when %s began, the page cache held %s of the data set, and %s asked for %s: much of it may have come from memory, although the "+
+		"device's counter does not show it, which counts whole pages and what was read ahead too", named(which, len(epochs)), decimalBytes(all/n),
+		itThey(len(which)), decimalBytes(asked/n))
+}
+
 // unseenCaution says that nobody could see whether dropping the data set from the page cache worked.
 func unseenCaution(epochs []record.EpochMetrics) string {
 	var which []string
