@@ -179,7 +179,9 @@ func (c *collector) device(field string, m mount, dev uint64) record.Device {
 	if _, err := os.Stat(folder + "/partition"); err == nil {
 		folder = filepath.Dir(folder)
 	}
-	return c.disk(field, strings.TrimPrefix(folder, c.root))
+	d := c.disk(field, strings.TrimPrefix(folder, c.root))
+	d.Backings = c.backings(folder, mostBackings)
+	return d
 }
 
 // disk reads the queue and the identity of a whole disk from its folder in sysfs.

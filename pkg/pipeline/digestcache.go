@@ -11,7 +11,7 @@ import (
 
 	"github.com/benchpin/benchpin/pkg/environment"
 	"github.com/benchpin/benchpin/pkg/manifest"
-	"github.com/benchpin/benchpin/pkg/store"
+	"github.com/benchpin/benchpin/pkg/record"
 )
 
 // openCache opens the cache of digests that is asked for, nil where none is.
@@ -50,7 +50,7 @@ func inMemory(data string) func(device uint64) bool {
 	return func(device uint64) bool {
 		blind, ok := known.Load(device)
 		if !ok {
-			blind, _ = known.LoadOrStore(device, !store.WritesBack(environment.NewMeter(data, device).FileSystem))
+			blind, _ = known.LoadOrStore(device, record.InMemory(environment.NewMeter(data, device).FileSystem))
 		}
 		return blind.(bool)
 	}

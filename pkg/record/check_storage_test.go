@@ -78,3 +78,11 @@ func TestImpossibleRecords(t *testing.T) {
 		t.Error("a run that asked for nothing of what was planned is accepted")
 	}
 }
+
+func TestInMemory(t *testing.T) {
+	for kind, want := range map[string]bool{"tmpfs": true, "ramfs": true, "hugetlbfs": true, "ext4": false, "nfs4": false, UnknownText: false} {
+		if InMemory(kind) != want {
+			t.Errorf("%s: expected %t", kind, want)
+		}
+	}
+}

@@ -124,12 +124,25 @@ type Device struct {
 	Model  string `json:"model"`
 	Serial string `json:"serial"`
 	// Parts are the kernel names of the devices that a device-mapper or md device is made of, sorted.
-	Parts      []string `json:"parts"`
-	Rotational *bool    `json:"rotational,omitempty"`
-	Scheduler  string   `json:"scheduler"`
+	Parts []string `json:"parts"`
+	// Backings are those of the disks below that are files (loop devices) or memory (zram, ram disks); absent where none are.
+	Backings   []Backing `json:"backings,omitempty"`
+	Rotational *bool     `json:"rotational,omitempty"`
+	Scheduler  string    `json:"scheduler"`
 	// QueueDepth is queue/nr_requests; ReadAhead is read_ahead_kb in bytes.
 	QueueDepth *int `json:"queue_depth,omitempty"`
 	ReadAhead  *Int `json:"read_ahead_bytes,omitempty"`
+}
+
+// Backing is what stands behind a disk that is none.
+type Backing struct {
+	// Device is the kernel's name of the disk: "loop0", "zram0", "ram0".
+	Device string `json:"device"`
+	// File is the file behind a loop device, FileSystem the type of the file system that it lies on, "unknown" where that is not to be seen.
+	File       string `json:"file,omitempty"`
+	FileSystem string `json:"file_system,omitempty"`
+	// Memory is true where what is read of the disk comes from memory.
+	Memory bool `json:"memory"`
 }
 
 // Clock is the kernel's clock source: reading "hpet" or "acpi_pm" costs microseconds, which shows in short steps.

@@ -46,3 +46,13 @@ type Dropped struct {
 	Everything bool   `json:"everything,omitempty"`
 	Seconds    Figure `json:"seconds"`
 }
+
+// InMemory reports whether file systems of a type, by the kernel's name of it, are memory and nothing else. They write no changed page back,
+// so that whoever has a file mapped for writing changes it without a trace in its times.
+func InMemory(fileSystem string) bool {
+	switch fileSystem {
+	case "tmpfs", "ramfs", "devtmpfs", "rootfs", "hugetlbfs":
+		return true
+	}
+	return false
+}

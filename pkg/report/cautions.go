@@ -23,6 +23,7 @@ const mostOversleep = 0.05
 //   - the data set was to be dropped from the page cache before an epoch, and a good part of it stayed;
 //   - it was to be dropped, and nothing shows whether that worked;
 //   - the data set lies in memory, where changes through mappings that stood before it was verified leave no trace;
+//   - the disk of the data set is memory, or a file;
 //   - compute sleeps took 5 % longer than prescribed, over all steps, as on a host that is short of processors or was stopped.
 //
 // The record is believed: whether its figures follow from the archive is for verification.
@@ -57,6 +58,7 @@ func Cautions(r *record.Record) []string {
 	if caution := mappingCaution(r); caution != "" {
 		list = append(list, caution)
 	}
+	list = append(list, backingCautions(r)...)
 	if s := r.Dataset.Verification.Sample; s != nil {
 		list = append(list, fmt.Sprintf("CAUTION: a sample of %d of %s was compared with the manifest: it hits one of %s damaged with 95 %%, and fewer may be "+
 			"damaged and nobody knows", r.Dataset.Verification.Files, plural(s.Of, "file"), plural(s.Found95, "file")))

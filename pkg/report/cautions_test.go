@@ -36,6 +36,9 @@ func TestCautions(t *testing.T) {
 		{"", func(r *record.Record) { r.Metrics.Other["oversleep_total"] = fig(0.04*0.1875, "s") }},
 		{"", func(r *record.Record) { delete(r.Metrics.Other, "oversleep_total") }},
 		{"", func(r *record.Record) { r.Plan.StepsPerEpoch, r.Plan.Epochs = 3, 0 }}, // checkpoints alone
+		{"disk loop0 of the data set is the file /dev/shm/x on tmpfs: memory", backed(record.Backing{Device: "loop0", File: "/dev/shm/x", FileSystem: "tmpfs", Memory: true})},
+		{"disk zram0 of the data set is memory", backed(record.Backing{Device: "zram0", Memory: true})},
+		{"disk loop0 of the data set is the file /x on ext4: that file's pages may be", backed(record.Backing{Device: "loop0", File: "/x", FileSystem: "ext4"})},
 		{"lies on tmpfs, which is memory", func(r *record.Record) { r.Environment.Folders[0].FileSystem = "tmpfs" }},
 		{"", func(r *record.Record) {
 			r.Environment.Folders[0].FileSystem, r.Dataset.Verification.Mode = "tmpfs", workload.VerifyInline
@@ -83,4 +86,9 @@ func traffic(kind string, dropped bool, cached *float64) *record.Storage {
 		s.Dropped = &record.Dropped{}
 	}
 	return s
+}
+
+// backed gives the data set's disk a backing.
+func backed(b record.Backing) func(*record.Record) {
+	return func(r *record.Record) { r.Environment.Folders[0].Device.Backings = []record.Backing{b} }
 }

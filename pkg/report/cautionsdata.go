@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/benchpin/benchpin/pkg/record"
-	"github.com/benchpin/benchpin/pkg/store"
 	"github.com/benchpin/benchpin/pkg/workload"
 )
 
@@ -74,14 +73,14 @@ func mappingCaution(r *record.Record) string {
 	}
 	var types []string
 	for _, f := range r.Environment.Folders {
-		if f.Role == record.RoleData && !store.WritesBack(f.FileSystem) {
+		if f.Role == record.RoleData && record.InMemory(f.FileSystem) {
 			types = append(types, f.FileSystem)
 		}
 	}
 	for i := range r.Metrics.Epochs {
 		if s := r.Metrics.Epochs[i].Storage; s != nil {
 			for _, f := range s.FileSystems {
-				if !store.WritesBack(f.Type) {
+				if record.InMemory(f.Type) {
 					types = append(types, f.Type)
 				}
 			}
@@ -93,4 +92,25 @@ func mappingCaution(r *record.Record) string {
 	slices.Sort(types)
 	return fmt.Sprintf("CAUTION: the data set lies on %s, which is memory: a program that had its files mapped for writing before they were verified, or looked "+
 		"at, can have changed them unnoticed between that and the reading; benchpin.verify: inline compares what is read", strings.Join(slices.Compact(types), ", "))
+}
+
+// backingCautions say that the disk of the data set is memory, or a file whose pages stay in the page cache.
+func backingCautions(r *record.Record) (list []string) {
+	for _, f := range r.Environment.Folders {
+		if f.Role != record.RoleData {
+			continue
+		}
+		for _, b := range f.Device.Backings {
+			switch {
+			case b.File != "" && b.Memory:
+				list = append(list, fmt.Sprintf("CAUTION: disk %s of the data set is the file %s on %s: memory, and no storage", clean(b.Device), clean(b.File), clean(b.FileSystem)))
+			case b.Memory:
+				list = append(list, fmt.Sprintf("CAUTION: disk %s of the data set is memory, and no storage", clean(b.Device)))
+			default:
+				list = append(list, fmt.Sprintf("CAUTION: disk %s of the data set is the file %s on %s: that file's pages may be in memory, and --cold does not drop them",
+					clean(b.Device), clean(b.File), clean(b.FileSystem)))
+			}
+		}
+	}
+	return list
 }

@@ -12,7 +12,7 @@ import (
 // first, which takes the right to write from every mapping: the next store into one is a fault, and the kernel stamps the file.
 //
 // It waits for the device to take the pages, for no metadata and no flush. A file without changed pages costs some microseconds. File
-// systems that are memory (tmpfs, ramfs, hugetlbfs) write nothing back, so that nothing can be found there: see [WritesBack].
+// systems that are memory (tmpfs, ramfs, hugetlbfs) write nothing back, so that nothing can be found there.
 func (f *Folder) StatSettled(name string) (Info, error) {
 	defer runtime.KeepAlive(f)
 	fd, err := f.openBeneath(name, unix.O_RDONLY)
@@ -21,16 +21,6 @@ func (f *Folder) StatSettled(name string) (Info, error) {
 	}
 	defer unix.Close(fd)
 	return f.describeSettled(fd, name)
-}
-
-// WritesBack reports whether file systems of a type, by the kernel's name of it, write changed pages back, so that [Folder.StatSettled]
-// can do what it says.
-func WritesBack(fileSystem string) bool {
-	switch fileSystem {
-	case "tmpfs", "ramfs", "rootfs", "devtmpfs", "hugetlbfs":
-		return false
-	}
-	return true
 }
 
 // describeSettled describes an open file whose changed pages were written back. They are before, because the server of a network file system
