@@ -265,6 +265,18 @@ func FuzzStatement(f *testing.F) {
 	must(f, err)
 	f.Add(good)
 	f.Add([]byte(`{"_type":"https://in-toto.io/Statement/v1","subject":[],"predicateType":"t","predicate":{}}`))
+	paths, err := filepath.Glob("testdata/vectors/*.json")
+	must(f, err)
+	for _, path := range paths {
+		raw, err := os.ReadFile(path)
+		must(f, err)
+		var b struct {
+			DSSEEnvelope struct{ Payload []byte }
+		}
+		if json.Unmarshal([]byte(decodeVector[vector](f, raw).Bundle), &b) == nil {
+			f.Add(b.DSSEEnvelope.Payload)
+		}
+	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		s, err := attest.ParseStatement(raw)
 		if err == nil {
