@@ -236,6 +236,19 @@ func (c *Certificate) Check() error {
 		if text := b.check(); text != "" {
 			return bad(field, "%s", text)
 		}
+		if others := b.Count - b.Zero + min(1, b.Zero); b.Exact && b.Distinct.Distinct > others {
+			return bad(field, "%d different blocks, where at most %d can be: blocks of zeros are alike", b.Distinct.Distinct, others)
+		}
+	}
+	small, large := &c.Repeats.Blocks[0], &c.Repeats.Blocks[1]
+	switch n := Int(large.Size / small.Size); {
+	case small.Count < large.Count || large.Count > 0 && (small.Count-1)/n >= large.Count:
+		return bad("repeats.blocks", "%d blocks of %d bytes in %d blocks of %d", small.Count, small.Size, large.Count, large.Size)
+	case small.Zero < large.Zero:
+		return bad("repeats.blocks", "%d blocks of %d zeros in %d of %d", small.Zero, small.Size, large.Zero, large.Size)
+	case small.Exact && large.Exact && (small.Distinct.Distinct+n-1)/n > large.Distinct.Distinct:
+		return bad("repeats.blocks", "%d different blocks of %d bytes in %d different ones of %d", small.Distinct.Distinct, small.Size, large.Distinct.Distinct,
+			large.Size)
 	}
 	for i, k := range c.Compression.Chunks {
 		field := fmt.Sprintf("compression.chunks[%d]", i)
@@ -244,11 +257,26 @@ func (c *Certificate) Check() error {
 			return bad(field, "expected chunks of %d bytes, found %d", ChunkSizes()[i], k.Size)
 		case k.Plain != s.Bytes || k.Compressed < 0 || k.Compressed > k.Plain || k.Compressed == 0 && k.Plain > 0:
 			return bad(field, "%d bytes became %d, of %d that were read", k.Plain, k.Compressed, s.Bytes)
+		case k.Compressed < leastCompressed(k.Size, k.Plain):
+			return bad(field, "%d bytes became %d: zstd needs at least %d for them", k.Plain, k.Compressed, leastCompressed(k.Size, k.Plain))
 		case k.Ratio != Ratio(k.Plain, k.Compressed):
 			return bad(field, "the ratio of %d and %d is %v, found %v", k.Plain, k.Compressed, Ratio(k.Plain, k.Compressed), k.Ratio)
 		}
 	}
 	return nil
+}
+
+// leastCompressed is the least that zstd can make of so many bytes in pieces of a size, 0 for whole files. A frame has a header of at least 6
+// bytes, and blocks of at most 128 KiB with 4 bytes at least, of a header and one byte (RFC 8878, 3.1.1). What is stored as it is takes
+// no less for each byte. Of whole files only the blocks count, since how many there are says nothing of their sizes.
+func leastCompressed(size int, plain Int) Int {
+	const block = 128 << 10
+	per, of := int64(4), int64(block)
+	if size > 0 {
+		per, of = 6+4*int64((size+block-1)/block), int64(size)
+	}
+	whole, rest := int64(plain)/of, int64(plain)%of
+	return Int(whole*per + (rest*per+of-1)/of)
 }
 
 func (d *Distinct) check() string {

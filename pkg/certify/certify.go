@@ -242,6 +242,25 @@ func (t *tally) all(ctx context.Context, m *manifest.Manifest, src Opener, worke
 	return nil
 }
 
+// Files counts the files of a manifest and the different ones among them, as Measure does: by their digests, without reading any. It holds at most
+// 64 MiB.
+func Files(ctx context.Context, m *manifest.Manifest) (certificate.Distinct, error) {
+	return countFiles(ctx, m, defaultLimit)
+}
+
+func countFiles(ctx context.Context, m *manifest.Manifest, limit int) (certificate.Distinct, error) {
+	root := m.Root()
+	t := &tally{seed: binary.BigEndian.Uint64(root[:]), files: newDistinct(limit)}
+	err := m.Entries(ctx, func(e manifest.Entry) error {
+		t.file(e)
+		return nil
+	})
+	if err != nil {
+		return certificate.Distinct{}, fmt.Errorf("certify: %w", err)
+	}
+	return t.files.result(), nil
+}
+
 // file counts a file of the manifest by its digest. Empty files are all the same and cost nothing: they are not counted as repeated.
 func (t *tally) file(e manifest.Entry) {
 	t.mu.Lock()

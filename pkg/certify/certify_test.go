@@ -163,6 +163,8 @@ func TestRepeatsAreFound(t *testing.T) {
 			}
 			if s := got.Repeats.Files; s.Share != certificate.Round(c.same, 6) {
 				t.Errorf("files: %+v, want share %v", s, c.same)
+			} else if again, err := Files(t.Context(), m); err != nil || again != s {
+				t.Errorf("files: measured %+v, by the manifest alone %+v, %v", s, again, err)
 			}
 			if k := got.Compression.Chunks[2]; k.Ratio < c.ratio {
 				t.Errorf("whole files: %+v, want at least %v", k, c.ratio)

@@ -81,6 +81,27 @@ const certifyAgainBytes = 128 << 20
 // checkCertified is the check of the figures of a certificate.
 const checkCertified = "certified"
 
+// checkRepeats is the check of the repeated files of a certificate.
+const checkRepeats = "repeats"
+
+// repeatsAgain counts the different files of the manifest again, of every data set: its entries have their digests.
+func repeatsAgain(ctx context.Context, v *attest.Verification) {
+	c := v.Certificate
+	if c == nil {
+		return
+	}
+	var bad []*fault.Fault
+	again, err := certify.Files(ctx, v.Manifest)
+	switch {
+	case err != nil:
+		bad = append(bad, fault.New(fault.Unchecked, "repeats.files", err.Error()).In(attest.TitleCertificate))
+	case again != c.Repeats.Files:
+		bad = append(bad, fault.New(fault.Certificate, "repeats.files", difference(again, c.Repeats.Files)).In(attest.TitleCertificate))
+	}
+	v.Add(attest.NewCheck(checkRepeats, record.Recomputable, fmt.Sprintf("%d different ones of %d files counted again by the digests of the manifest",
+		again.Distinct, again.Count), "how alike files are that differ", bad...))
+}
+
 // certificateAgain measures a small generated data set again, in memory, and compares the outcome with the certificate of the archive. Of
 // other data sets, whose figures are the word of whoever measured them, there is no such check.
 func certificateAgain(ctx context.Context, v *attest.Verification, files *pinnedFiles) {

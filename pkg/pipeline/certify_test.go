@@ -9,6 +9,7 @@ import (
 
 	"github.com/benchpin/benchpin/pkg/attest"
 	"github.com/benchpin/benchpin/pkg/certificate"
+	"github.com/benchpin/benchpin/pkg/manifest"
 )
 
 // TestFalseCertificates: whoever signs a certificate with other figures than the data have gains nothing where the recipe makes them again.
@@ -49,7 +50,7 @@ func TestFalseCertificates(t *testing.T) {
 				k.Compressed--
 				k.Ratio = certificate.Ratio(k.Plain, k.Compressed)
 			},
-			"zeros": func(c *certificate.Certificate) { c.Repeats.Blocks[1].Zero++ },
+			"zeros": func(c *certificate.Certificate) { c.Repeats.Blocks[0].Zero++; c.Repeats.Blocks[1].Zero++ },
 		} {
 			c, err := certificate.Parse(b)
 			if err != nil {
@@ -63,6 +64,40 @@ func TestFalseCertificates(t *testing.T) {
 			if err := try(changed); !errors.Is(err, attest.ErrVerification) || !strings.Contains(err.Error(), checkCertified) {
 				t.Errorf("sample of %d: other %s: %v", sample, what, err)
 			}
+		}
+	}
+}
+
+// TestFalseRepeats: of data that nobody can make again too, the files that are alike follow from the manifest.
+func TestFalseRepeats(t *testing.T) {
+	dir, path := t.TempDir(), filepath.Join(t.TempDir(), "m.json")
+	for name, content := range map[string]string{"a": "one", "b": "one", "c": "two", "d": "", "e": ""} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Pin(t.Context(), PinOptions{Data: dir, Manifest: path}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Certify(t.Context(), CertifyOptions{Data: dir, Manifest: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := manifest.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if c.Repeats.Files.Count != 5 || c.Repeats.Files.Distinct != 4 {
+		t.Fatalf("expected 4 different ones of 5, found %+v", c.Repeats.Files)
+	}
+	for _, distinct := range []certificate.Int{4, 5, 3} {
+		c.Repeats.Files.Distinct = distinct
+		c.Repeats.Files.Share = certificate.Share(5, distinct)
+		v := &attest.Verification{Certificate: c, Manifest: m}
+		repeatsAgain(t.Context(), v)
+		if len(v.Checks) != 1 || v.Checks[0].OK != (distinct == 4) {
+			t.Errorf("%d different ones: %+v", distinct, v.Checks)
 		}
 	}
 }

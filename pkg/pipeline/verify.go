@@ -89,6 +89,7 @@ func recompute(ctx context.Context, v *attest.Verification) error {
 		}
 		v.Add(attest.NewCheck(checkRecipe, record.Recomputable, evidence, limit, fs...))
 		certificateAgain(ctx, v, files)
+		repeatsAgain(ctx, v)
 	} else {
 		for _, name := range []string{checkTranscript, checkCheckpoints, checkFigures, checkRecipe} {
 			v.Add(attest.NewCheck(name, record.Recomputable, "computed again from the plan", "",
