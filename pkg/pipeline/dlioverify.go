@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/attest/fault"
 	"github.com/benchpin/benchpin/pkg/bench"
 	"github.com/benchpin/benchpin/pkg/bench/stats"
+	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/report"
 	"github.com/benchpin/benchpin/pkg/workload"
 )
@@ -26,14 +29,15 @@ const mostCompared = 32 << 20
 // dlioFile tells the names of DLIO's files of a run but its log, which the workload names.
 var dlioFile = regexp.MustCompile(`^(?:summary\.json|(?:0|[1-9][0-9]*)_(?:output|per_epoch_stats)\.json)$`)
 
-// dlioStamp finds timestamps, which are the host's word.
+// dlioStamp finds timestamps.
 var dlioStamp = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}`)
 
 // dlioAgain writes DLIO's files again, from the record and the step times, and compares them with those of the archive: everything but
-// timestamps and the tables of /proc. config.yaml must resolve to the workload of the record, overrides.yaml and hydra.yaml tell its
+// the tables of /proc; timestamps but for the zone. config.yaml must resolve to the workload of the record and be what runs write of it, overrides.yaml and hydra.yaml tell its
 // overrides. It returns how many files were compared.
 func dlioAgain(ctx context.Context, v *attest.Verification, plan *bench.Plan) (n int, found []*fault.Fault) {
 	written := map[string]bool{}
+	lead := dlioLead(v.Record)
 	differ := func(name, detail string) {
 		found = append(found, fault.New(fault.RecordFile, "", detail).In(name))
 	}
@@ -55,7 +59,7 @@ func dlioAgain(ctx context.Context, v *attest.Verification, plan *bench.Plan) (n
 			b, err := blob.Bytes(mostCompared)
 			if err != nil {
 				differ(name, err.Error())
-			} else if detail := dlioDifference(expected, b, strings.HasSuffix(name, ".json")); detail != "" {
+			} else if detail := dlioDifference(expected, b, strings.HasSuffix(name, ".json"), lead); detail != "" {
 				differ(name, detail)
 			}
 		}}, nil
@@ -135,6 +139,8 @@ func configDifference(v *attest.Verification, name string) string {
 		return err.Error()
 	case !bytes.Equal(w.Canonical, v.Record.Workload.Canonical):
 		return fmt.Sprintf("it resolves to the workload %s, the record has %s", w.Digest, v.Record.Workload.Digest)
+	case !bytes.Equal(w.Composed, b):
+		return "its bytes are not those that runs write of what it says"
 	}
 	return ""
 }
@@ -184,12 +190,22 @@ func overridesDifference(v *attest.Verification, name string) string {
 	return ""
 }
 
-// dlioDifference compares two files of DLIO, and says what differs but timestamps and the tables of /proc.
-func dlioDifference(expected, found []byte, isJSON bool) string {
+// dlioDifference compares two files of DLIO, and says what differs but the tables of /proc. Timestamps may differ by the zone of the host's clock,
+// and by the lead.
+func dlioDifference(expected, found []byte, isJSON bool, lead time.Duration) string {
+	// Line by line, or value by value, timestamps come in the same order once everything else is the same; of JSON, whose keys may stand
+	// in any order, they are compared in the tree.
+	stamps := &zones{lead: lead}
 	if !isJSON {
 		a, b := dlioStamp.ReplaceAll(expected, []byte("TIME")), dlioStamp.ReplaceAll(found, []byte("TIME"))
 		if !bytes.Equal(a, b) {
 			return "its lines are not those that follow from the step times"
+		}
+		y := dlioStamp.FindAll(found, -1)
+		for i, x := range dlioStamp.FindAll(expected, -1) {
+			if d := stamps.difference(string(x), string(y[i])); d != "" {
+				return d
+			}
 		}
 		return ""
 	}
@@ -198,7 +214,7 @@ func dlioDifference(expected, found []byte, isJSON bool) string {
 	if err1 != nil || err2 != nil {
 		return fmt.Sprintf("not JSON: %v %v", err1, err2)
 	}
-	return treeDifference("", x, y)
+	return stamps.tree("", x, y)
 }
 
 func decodeDLIO(b []byte) (map[string]any, error) {
@@ -216,19 +232,82 @@ func decodeDLIO(b []byte) (map[string]any, error) {
 	return v, nil
 }
 
-// treeDifference names the first place at which two JSON values differ.
-func treeDifference(at string, a, b any) string {
+// zones compares the timestamps of one file, which have the host's local time and name no zone.
+type zones struct {
+	// lead is the longest time from the start of the record to that of the clock of the steps.
+	lead time.Duration
+	// possible are the zones in which all timestamps so far fit; nil before the first.
+	possible []time.Duration
+}
+
+const (
+	// zoneStep divides every time zone of today, summerTime every change of one.
+	zoneStep, summerTime = 15 * time.Minute, 30 * time.Minute
+	// stampSlack is how far a clock may be corrected meanwhile.
+	stampSlack = time.Second
+)
+
+// dlioLead bounds the time from "started" to the moment that step times count from, in which the expected transcript is computed: what the run took by
+// its clock and its epochs did not.
+func dlioLead(r *record.Record) time.Duration {
+	started, err1 := time.Parse(time.RFC3339Nano, r.Started)
+	finished, err2 := time.Parse(time.RFC3339Nano, r.Finished)
+	if err1 != nil || err2 != nil {
+		return 0
+	}
+	lead := finished.Sub(started)
+	for _, e := range r.Metrics.Epochs {
+		if e.Seconds.Value != nil {
+			lead -= time.Duration(*e.Seconds.Value * float64(time.Second))
+		}
+	}
+	return max(0, lead)
+}
+
+// difference says why a timestamp is not the one expected, in UTC, in the zone that the file has, "" when it is.
+func (z *zones) difference(expected, found string) string {
+	a, err1 := time.Parse(report.DLIOStamp, expected)
+	b, err2 := time.Parse(report.DLIOStamp, found)
+	if err1 != nil || err2 != nil {
+		return fmt.Sprintf("the timestamp %.40q is no time", found)
+	}
+	fits := func(zone time.Duration) bool {
+		late := b.Sub(a) - zone
+		return late >= -stampSlack && late <= z.lead+stampSlack
+	}
+	if z.possible == nil {
+		for zone := -12 * time.Hour; zone <= 14*time.Hour; zone += zoneStep {
+			z.possible = append(z.possible, zone)
+		}
+	}
+	z.possible = slices.DeleteFunc(z.possible, func(zone time.Duration) bool {
+		for change := -2 * summerTime; change <= 2*summerTime; change += summerTime {
+			if fits(zone + change) {
+				return false
+			}
+		}
+		return true
+	})
+	if len(z.possible) > 0 {
+		return ""
+	}
+	return fmt.Sprintf("the timestamp %s is not %s UTC in the zone of the others, nor up to %v later: times of DLIO's files follow from started and the step times",
+		found, expected, z.lead.Round(time.Millisecond))
+}
+
+// tree names the first place at which two JSON values differ.
+func (z *zones) tree(at string, a, b any) string {
 	switch a := a.(type) {
 	case map[string]any:
 		other, ok := b.(map[string]any)
 		if !ok || len(other) != len(a) {
 			break
 		}
-		for k := range a {
+		for _, k := range slices.Sorted(maps.Keys(a)) {
 			if _, ok := other[k]; !ok {
 				return fmt.Sprintf("%s.%s is missing", at, k)
 			}
-			if d := treeDifference(at+"."+k, a[k], other[k]); d != "" {
+			if d := z.tree(at+"."+k, a[k], other[k]); d != "" {
 				return d
 			}
 		}
@@ -239,13 +318,16 @@ func treeDifference(at string, a, b any) string {
 			break
 		}
 		for i := range a {
-			if d := treeDifference(fmt.Sprintf("%s[%d]", at, i), a[i], other[i]); d != "" {
+			if d := z.tree(fmt.Sprintf("%s[%d]", at, i), a[i], other[i]); d != "" {
 				return d
 			}
 		}
 		return ""
 	case string:
 		if other, ok := b.(string); ok && dlioStamp.FindString(a) == a && dlioStamp.FindString(other) == other && a != "" && other != "" {
+			if d := z.difference(a, other); d != "" {
+				return at + ": " + d
+			}
 			return ""
 		}
 		if a == b {

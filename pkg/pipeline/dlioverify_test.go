@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/benchpin/benchpin/pkg/attest"
 	"github.com/benchpin/benchpin/pkg/record"
@@ -34,6 +35,10 @@ func TestSignerCannotLieInDLIOsFiles(t *testing.T) {
 		"a step":          {"1_output.json", replace(`(?s)("load": \{\s*"block1": \[\s*)[0-9.e-]+`, "${1}0.25")},
 		"a checkpoint":    {"0_per_epoch_stats.json", replace(`("throughput"): [0-9.e-]+`, "$1: 7.5")},
 		"the log":         {"dlio.log", replace(`steps completed in`, "steps done in")},
+		"a year ago":      {"0_per_epoch_stats.json", replace(`("start"): "2[0-9]{3}`, `$1: "2001`)},
+		"the start":       {"summary.json", replace(`("start"): "[^"]*"`, `$1: "2001-02-03T04:05:06.000007"`)},
+		"times of lines":  {"dlio.log", replace(`[0-9-]{10}T[0-9:.]{15}`, "2001-02-03T04:05:06.000007")},
+		"a comment":       {"dlio_config/config.yaml", func(b []byte) []byte { return append(b, "# AU: 100 %\n"...) }},
 		"not JSON":        {"0_output.json", replace(`^\{`, "[")},
 		"the workload":    {"dlio_config/config.yaml", replace("epochs: 2", "epochs: 3")},
 		"an override":     {"dlio_config/overrides.yaml", func(b []byte) []byte { return append(b, "- \"++workload.train.epochs=99\"\n"...) }},
@@ -54,16 +59,43 @@ func TestSignerCannotLieInDLIOsFiles(t *testing.T) {
 			}
 		})
 	}
-	// What only the host can know may be anything.
-	for file, tell := range map[string]func([]byte) []byte{
-		"summary.json": replace(`("start"): "[^"]*"`, `$1: "2001-02-03T04:05:06.000007"`),
-		"dlio.log":     replace(`[0-9-]{10}T[0-9:.]{15}`, "2001-02-03T04:05:06.000007"),
+}
+
+// TestDLIOStamps: timestamps are those of the record, in one zone that a host can have, summer time included.
+func TestDLIOStamps(t *testing.T) {
+	const at = "2026-10-25T00:59:58.000001"
+	for found, want := range map[string]bool{
+		at:                           true,
+		"2026-10-25T02:59:58.000001": true, // another zone
+		"2026-10-24T12:59:58.400001": true, // and a clock that was late
+		"2026-10-25T14:59:58.000001": true,
+		"2026-10-25T00:59:59.900001": true, // within the lead
+		"2025-10-25T00:59:58.000001": false,
+		"2026-10-26T00:59:58.000001": false,
+		"2026-10-25T01:03:58.000001": false,
+		"2026-99-25T01:03:58.000001": false,
 	} {
-		v := resigned(t, l, out, file, tell)
-		if !v.OK() {
-			t.Errorf("%s: %v", file, v.Err())
+		z := zones{lead: time.Second}
+		if d := z.difference(at, found); (d == "") != want {
+			t.Errorf("%s: %q", found, d)
 		}
-		v.Close()
+	}
+	// The second one is two hours behind where an hour went by: the end of summer time. Three are too many.
+	for found, want := range map[string]bool{"2026-10-25T02:00:00.000000": true, "2026-10-25T03:00:00.000000": true, "2026-10-25T06:00:00.000000": false} {
+		z := zones{lead: time.Second}
+		if d := z.difference("2026-10-25T00:00:00.000000", "2026-10-25T02:00:00.000000"); d != "" {
+			t.Fatal(d)
+		}
+		if d := z.difference("2026-10-25T01:00:00.000000", found); (d == "") != want {
+			t.Errorf("%s: %q", found, d)
+		}
+	}
+	// A long lead leaves many zones, all of which stay possible.
+	z := zones{lead: 8 * time.Hour}
+	for _, found := range []string{"2026-10-25T08:00:00.000000", "2026-10-25T00:00:00.000000"} {
+		if d := z.difference("2026-10-25T00:00:00.000000", found); d != "" {
+			t.Error(d)
+		}
 	}
 }
 

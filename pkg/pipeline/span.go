@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -48,7 +49,20 @@ func spanAgain(v *attest.Verification, plan *bench.Plan) *fault.Fault {
 		return differs("finished", fmt.Sprintf("the run lasted %v by its clock (started %s, finished %s), but %s ends after %v", wall, r.Started, r.Finished,
 			from, span))
 	}
+	// Before its steps a run computes what it must read, and after them it compares, hashes and sums up: none of that takes days.
+	if wall, most := finished.Sub(started), longest(span, r); wall > most {
+		return differs("finished", fmt.Sprintf("the run lasted %v by its clock (started %s, finished %s), and %s ends after %v: expected at most %v", wall, r.Started,
+			r.Finished, from, span, most))
+	}
 	return nil
+}
+
+// longest is the longest time that a run may have taken, around steps of the given span: a day, and as long again as what is known of it.
+func longest(span time.Duration, r *record.Record) time.Duration {
+	if in := r.Dataset.Verification.Inline; in != nil && in.Confirmed != nil {
+		span += time.Duration(min(in.Confirmed.Seconds, workload.MaxSeconds) * float64(time.Second))
+	}
+	return 24*time.Hour + 2*min(span, time.Duration(math.MaxInt64)/4)
 }
 
 // checkpointSpan is the time from the start of the run to the end of its last checkpoint, as far as the record has it.

@@ -35,6 +35,7 @@ func TestSpan(t *testing.T) {
 		"checkpoints": {func(r *record.Record) {
 			r.Checkpoints.Saves = []record.Checkpoint{{Start: new(float64), Seconds: []float64{1, 3600}}}
 		}, "the last checkpoint ends after 1h"},
+		"millennia": {func(r *record.Record) { r.Finished = "9999" + r.Finished[4:] }, "expected at most 24h"},
 	} {
 		*v.Record = honest
 		c.change(v.Record)

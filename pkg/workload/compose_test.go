@@ -49,3 +49,38 @@ storage: {storage_options: {secret_access_key: swordfish}}
 		t.Errorf("found:\n%s", r.Composed)
 	}
 }
+
+// TestComposedIsFixed: what is saved beside a run is the one form of what it says, so that whoever verifies it can write it again.
+func TestComposedIsFixed(t *testing.T) {
+	odd := "model: {name: 'a #b', \"x y\": [1, 0x10, 1e3, .5, ~, yes, 'no', 010, 1_000, -0.0, .inf]}\n# a comment\ndataset:\n  num_files_train: 0o10\n  format: npz\n" +
+		"  data_folder: \"d\\te\\u202e: é\"\n  keep: {deep: {a: [], b: {}, c: [x, 'y: z', {k: v}]}}\ntrain: {computation_time: 1.0e-3, epochs: 2}\n"
+	sources := []Source{{Name: "odd.yaml", Data: []byte(odd)}}
+	for _, name := range []string{"quickstart", "unet3d_h100", "cosmoflow_h100", "resnet50_h100", "bert_v100", "llama_7b"} {
+		if s, err := Find(name); err == nil {
+			sources = append(sources, s)
+		}
+	}
+	if len(sources) < 3 {
+		t.Fatalf("only %d workloads were found", len(sources))
+	}
+	for _, s := range sources {
+		r, err := Load(s, Options{Overrides: []string{"++workload.train.epochs=3", "++workload.dataset.note='x: #y'"}})
+		if err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+			continue
+		}
+		again, err := Load(Source{Name: "config.yaml", Data: r.Composed}, Options{})
+		if err != nil || string(again.Composed) != string(r.Composed) {
+			t.Errorf("%s: %v\nwritten:\n%s\nagain:\n%s", s.Name, err, r.Composed, again.Composed)
+			continue
+		}
+		old, err := Archived(r.Name, r.Source, nil, r.Canonical)
+		if err != nil {
+			t.Errorf("%s, archived: %v", s.Name, err)
+			continue
+		}
+		if again, err = Load(Source{Name: "config.yaml", Data: old.Composed}, Options{}); err != nil || string(again.Composed) != string(old.Composed) {
+			t.Errorf("%s, archived: %v", s.Name, err)
+		}
+	}
+}
