@@ -31,7 +31,7 @@ func TestSpan(t *testing.T) {
 	}{
 		"steps": {func(r *record.Record) {
 			r.Finished, r.Checkpoints.Saves = stamp(started.Add(100*time.Millisecond)), nil
-		}, "the last step of " + StepsName + " ends after 1."},
+		}, "the last step of " + StepsName + " ends after "},
 		"checkpoints": {func(r *record.Record) {
 			r.Checkpoints.Saves = []record.Checkpoint{{Start: new(float64), Seconds: []float64{1, 3600}}}
 		}, "the last checkpoint ends after 1h"},
