@@ -1,24 +1,19 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/benchpin/benchpin/pkg/bench"
 	"github.com/benchpin/benchpin/pkg/environment"
-	"github.com/benchpin/benchpin/pkg/journal"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/record"
-	"github.com/benchpin/benchpin/pkg/report"
 	"github.com/benchpin/benchpin/pkg/store"
 	"github.com/benchpin/benchpin/pkg/workload"
 )
@@ -224,210 +219,6 @@ func (r *run) close() {
 	}
 }
 
-// unmade returns what removes a folder that is not there yet, and those above it that are not there either, as far as they are empty then.
-func unmade(dir string) func() {
-	var made []string
-	for dir != "" {
-		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		made = append(made, dir)
-		dir = filepath.Dir(dir)
-	}
-	return func() {
-		for _, dir := range made {
-			if os.Remove(dir) != nil {
-				return
-			}
-		}
-	}
-}
-
-// freshFolder refuses a run folder that holds a result already.
-func freshFolder(dir string) error {
-	if dir == "" {
-		return errors.New("run: expected a run folder for the result")
-	}
-	for _, name := range []string{RecordName, StepsName, EvalStepsName, ReadsName, report.DLIOSummaryName, journal.CopyName, record.PreregistrationName} {
-		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-			return fmt.Errorf("run folder %s holds %s already; choose another folder, results are never overwritten", dir, name)
-		} else if !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("run folder: %w", err)
-		}
-	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return fmt.Errorf("make the run folder: %w", err)
-	}
-	return nil
-}
-
-// ownCheckpoints refuses a checkpoint folder that holds something else under the names of the plan's checkpoints. Those that an earlier
-// run of the same workload left are written over, as DLIO does.
-func ownCheckpoints(ctx context.Context, plan *bench.Plan, folder string) error {
-	st, err := store.NewFolder(folder, store.FolderOptions{})
-	if err != nil {
-		return err
-	}
-	defer st.Close()
-	if err := plan.OwnCheckpoints(ctx, st); err != nil {
-		return fmt.Errorf("checkpoint folder %s: %w; give another folder, or --overwrite-checkpoints", folder, err)
-	}
-	return nil
-}
-
-// look takes the identity of every file before a run whose data set is verified after it: what is hashed then must be what was read.
-func (r *run) look(ctx context.Context) error {
-	known := make([]store.Info, len(r.files.byEntry))
-	index, now, again := 0, time.Now(), false
-	err := r.manifest.Entries(ctx, func(e manifest.Entry) error {
-		info, err := r.data.StatSettled(e.Path)
-		wanted := &manifest.Side{Size: e.Size, Digest: manifest.FormatDigest(e.Digest)}
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return &manifest.MismatchError{Kind: manifest.Missing, Path: e.Path, Expected: wanted}
-		case err != nil:
-			return err
-		case info.Size != e.Size:
-			return &manifest.MismatchError{Kind: manifest.Changed, Path: e.Path, Expected: wanted, Found: &manifest.Side{Size: info.Size}}
-		}
-		info.Path = ""
-		known[r.files.byEntry[index]] = info
-		index++
-		again = again || fresh(info, now)
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("look at the data set: %w", err)
-	}
-	if first := r.known == nil; again && first {
-		// What is seen now is what a change from here on differs from.
-		if err := aged(ctx); err != nil {
-			return err
-		}
-		r.known = known
-		return r.look(ctx)
-	}
-	r.known = known
-	return nil
-}
-
-// verify compares the data set with its manifest without leaving more of it in the page cache than was there.
-func (r *run) verify(ctx context.Context) error {
-	uncached, err := store.NewFolder(r.Data, store.FolderOptions{Uncached: true, Resident: true, Settle: true})
-	if err != nil {
-		return err
-	}
-	defer uncached.Close()
-	h := r.manifest.Header()
-	files, bytes := h.Count, h.Bytes
-	var drawn func(manifest.Entry) bool
-	if r.w.Benchpin.Verify == workload.VerifySample {
-		s, err := sampleOf(ctx, r.manifest, r.w, cmp.Or(r.SampleSeed, newSeed()))
-		if err != nil {
-			return err
-		}
-		files, bytes, r.verified.Sample = s.files, s.bytes, &s.verified
-		drawn = func(e manifest.Entry) bool { return s.paths[e.Path] }
-	}
-	r.stage("verify   %s, %s, against %s", counted(files, "file"), gigabytes(bytes), h.Root)
-	r.verified.ResidentBefore = r.resident()
-	known, before := make([]store.Info, len(r.files.byEntry)), r.known
-	copy(known, before) // those outside of a sample stay as they were seen
-	var replaced error
-	start := time.Now()
-	young := map[string]store.Info{}
-	report, err := manifest.Verify(ctx, r.manifest, uncached, manifest.VerifyOptions{
-		Workers: r.Workers, Select: drawn,
-		Each: func(index int64, e manifest.Entry, info store.Info) {
-			if fresh(info, start) {
-				young[e.Path] = info
-			}
-			info.Path = "" // the plan knows it; a million paths need not be kept twice
-			i := r.files.byEntry[index]
-			known[i] = info
-			if before != nil && replaced == nil && !info.Same(before[i]) {
-				replaced = &bench.IdentityError{Path: e.Path, Expected: before[i], Found: info}
-			}
-		},
-		Progress: func(n, done int64) { r.progress("verify", n, files, done, bytes) },
-	})
-	if err == nil {
-		err = replaced
-	}
-	if err == nil && hashesBefore(r.w.Benchpin.Verify) {
-		err = r.hashFresh(ctx, uncached, young)
-	}
-	if err != nil {
-		return asVerification(fmt.Errorf("verify the data set: %w", err))
-	}
-	r.verified.Seconds = time.Since(start).Seconds()
-	r.verified.Files, r.verified.Bytes = record.Int(report.Files), record.Int(report.Bytes)
-	r.verified.ResidentAfter = r.resident()
-	r.known = known
-	r.stage("verified %s in %.1f s", gigabytes(report.Bytes), r.verified.Seconds)
-	return nil
-}
-
-// read gives the paths of all files that the run reads.
-func (r *run) read() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for path := range r.files.all() {
-			if !yield(path) {
-				return
-			}
-		}
-		if !r.w.Workflow.Evaluation {
-			return
-		}
-		for path := range r.files.valid.all() {
-			if !yield(path) {
-				return
-			}
-		}
-	}
-}
-
-// resident returns how many bytes of the files that the run reads are in the page cache, or nil where the host does not tell.
-func (r *run) resident() *record.Int {
-	var sum record.Int
-	for name := range r.read() {
-		n, err := r.data.Resident(name)
-		if err != nil {
-			return nil
-		}
-		sum += record.Int(n)
-	}
-	return &sum
-}
-
-// evict drops the files that the run reads from the page cache.
-func (r *run) evict(ctx context.Context) error {
-	for name := range r.read() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := r.data.Evict(name); err != nil {
-			return err
-		}
-	}
-	if r.w.Benchpin.ColdCache == workload.ColdAll {
-		return dropAll()
-	}
-	return nil
-}
-
-// identity returns what was known of a file when its bytes were verified.
-func (r *run) identity(f bench.FileID) (store.Info, bool) {
-	if r.known == nil {
-		return store.Info{}, false
-	}
-	part := &r.files.pinnedPart
-	if f.Evaluation {
-		part = &r.files.valid
-	}
-	return r.known[part.entry(f.Index, f.Companion)], true
-}
-
 // timesNames are the files of step times of the run: those of training, then those of evaluation.
 func (r *run) timesNames() []string {
 	switch {
@@ -563,69 +354,4 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 	return rec, nil
 }
 
-// record assembles the record of a run.
-func (r *run) record(result *bench.Result, env record.Environment) *record.Record {
-	h := r.manifest.Header()
-	r.verified.IdentityRechecked = record.Int(result.IdentityRechecked)
-	rec := &record.Record{
-		Schema: record.SchemaName, ID: r.ID, Status: record.StatusIncomplete, Reason: result.Reason,
-		Started: stamp(result.Started), Finished: stamp(result.Finished),
-		Tool: r.Tool,
-		Workload: record.Workload{
-			Name: r.Workload.Name, Digest: r.Workload.Digest.String(), Source: r.Workload.Source.String(),
-			Overrides: r.Workload.Overrides, Canonical: r.Workload.Canonical,
-		},
-		Dataset: record.Dataset{
-			Class: record.Recomputable, Root: h.Root.String(), Manifest: r.manifest.Digest().String(),
-			Files: record.Int(h.Count), Bytes: record.Int(h.Bytes), Generated: h.Recipe != nil, Seed: r.files.seed(), Format: foreignFormat(r.files, r.w),
-			Verification: r.verified,
-		},
-		Plan: r.plan.Plan, Transcript: result.Transcript, Checkpoints: result.Checkpoints, Environment: env, Metrics: result.Metrics,
-		ReplayOf: r.ReplayOf,
-	}
-	if result.Complete {
-		rec.Status, rec.Reason = record.StatusComplete, ""
-	}
-	return rec
-}
-
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
-
-// write checks the record, adds the files beside it, and writes it to the run folder.
-func (r *run) write(rec *record.Record, result *bench.Result) error {
-	files, err := r.dlioFiles(rec, result)
-	if err != nil {
-		return err
-	}
-	for _, name := range r.timesNames() {
-		f, err := fileOf(r.Out, name)
-		if err != nil {
-			return err
-		}
-		files = append(files, f)
-	}
-	carried, err := r.carry(rec)
-	if err != nil {
-		return err
-	}
-	files = append(files, carried...)
-	if carried, err = r.carryRegistered(rec); err != nil {
-		return err
-	}
-	files = append(files, carried...)
-	reads, err := r.readsFile()
-	if err != nil {
-		return err
-	}
-	files = append(files, reads...)
-	rec.Files = sortFiles(files)
-	if problems := rec.Check(); len(problems) > 0 {
-		return fmt.Errorf("the record contradicts itself, so that it is not kept: %s (and %d more); this is a fault of benchpin", problems[0],
-			len(problems)-1)
-	}
-	b, err := rec.Canonical()
-	if err != nil {
-		return fmt.Errorf("record: %w", err)
-	}
-	return writeFile(filepath.Join(r.Out, RecordName), b)
-}

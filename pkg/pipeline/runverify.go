@@ -1,0 +1,170 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"time"
+
+	"github.com/benchpin/benchpin/pkg/bench"
+	"github.com/benchpin/benchpin/pkg/manifest"
+	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/benchpin/benchpin/pkg/store"
+	"github.com/benchpin/benchpin/pkg/workload"
+)
+
+// look takes the identity of every file before a run whose data set is verified after it: what is hashed then must be what was read.
+func (r *run) look(ctx context.Context) error {
+	known := make([]store.Info, len(r.files.byEntry))
+	index, now, again := 0, time.Now(), false
+	err := r.manifest.Entries(ctx, func(e manifest.Entry) error {
+		info, err := r.data.StatSettled(e.Path)
+		wanted := &manifest.Side{Size: e.Size, Digest: manifest.FormatDigest(e.Digest)}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return &manifest.MismatchError{Kind: manifest.Missing, Path: e.Path, Expected: wanted}
+		case err != nil:
+			return err
+		case info.Size != e.Size:
+			return &manifest.MismatchError{Kind: manifest.Changed, Path: e.Path, Expected: wanted, Found: &manifest.Side{Size: info.Size}}
+		}
+		info.Path = ""
+		known[r.files.byEntry[index]] = info
+		index++
+		again = again || fresh(info, now)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("look at the data set: %w", err)
+	}
+	if first := r.known == nil; again && first {
+		// What is seen now is what a change from here on differs from.
+		if err := aged(ctx); err != nil {
+			return err
+		}
+		r.known = known
+		return r.look(ctx)
+	}
+	r.known = known
+	return nil
+}
+
+// verify compares the data set with its manifest without leaving more of it in the page cache than was there.
+func (r *run) verify(ctx context.Context) error {
+	uncached, err := store.NewFolder(r.Data, store.FolderOptions{Uncached: true, Resident: true, Settle: true})
+	if err != nil {
+		return err
+	}
+	defer uncached.Close()
+	h := r.manifest.Header()
+	files, bytes := h.Count, h.Bytes
+	var drawn func(manifest.Entry) bool
+	if r.w.Benchpin.Verify == workload.VerifySample {
+		s, err := sampleOf(ctx, r.manifest, r.w, cmp.Or(r.SampleSeed, newSeed()))
+		if err != nil {
+			return err
+		}
+		files, bytes, r.verified.Sample = s.files, s.bytes, &s.verified
+		drawn = func(e manifest.Entry) bool { return s.paths[e.Path] }
+	}
+	r.stage("verify   %s, %s, against %s", counted(files, "file"), gigabytes(bytes), h.Root)
+	r.verified.ResidentBefore = r.resident()
+	known, before := make([]store.Info, len(r.files.byEntry)), r.known
+	copy(known, before) // those outside of a sample stay as they were seen
+	var replaced error
+	start := time.Now()
+	young := map[string]store.Info{}
+	report, err := manifest.Verify(ctx, r.manifest, uncached, manifest.VerifyOptions{
+		Workers: r.Workers, Select: drawn,
+		Each: func(index int64, e manifest.Entry, info store.Info) {
+			if fresh(info, start) {
+				young[e.Path] = info
+			}
+			info.Path = "" // the plan knows it; a million paths need not be kept twice
+			i := r.files.byEntry[index]
+			known[i] = info
+			if before != nil && replaced == nil && !info.Same(before[i]) {
+				replaced = &bench.IdentityError{Path: e.Path, Expected: before[i], Found: info}
+			}
+		},
+		Progress: func(n, done int64) { r.progress("verify", n, files, done, bytes) },
+	})
+	if err == nil {
+		err = replaced
+	}
+	if err == nil && hashesBefore(r.w.Benchpin.Verify) {
+		err = r.hashFresh(ctx, uncached, young)
+	}
+	if err != nil {
+		return asVerification(fmt.Errorf("verify the data set: %w", err))
+	}
+	r.verified.Seconds = time.Since(start).Seconds()
+	r.verified.Files, r.verified.Bytes = record.Int(report.Files), record.Int(report.Bytes)
+	r.verified.ResidentAfter = r.resident()
+	r.known = known
+	r.stage("verified %s in %.1f s", gigabytes(report.Bytes), r.verified.Seconds)
+	return nil
+}
+
+// read gives the paths of all files that the run reads.
+func (r *run) read() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for path := range r.files.all() {
+			if !yield(path) {
+				return
+			}
+		}
+		if !r.w.Workflow.Evaluation {
+			return
+		}
+		for path := range r.files.valid.all() {
+			if !yield(path) {
+				return
+			}
+		}
+	}
+}
+
+// resident returns how many bytes of the files that the run reads are in the page cache, or nil where the host does not tell.
+func (r *run) resident() *record.Int {
+	var sum record.Int
+	for name := range r.read() {
+		n, err := r.data.Resident(name)
+		if err != nil {
+			return nil
+		}
+		sum += record.Int(n)
+	}
+	return &sum
+}
+
+// evict drops the files that the run reads from the page cache.
+func (r *run) evict(ctx context.Context) error {
+	for name := range r.read() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := r.data.Evict(name); err != nil {
+			return err
+		}
+	}
+	if r.w.Benchpin.ColdCache == workload.ColdAll {
+		return dropAll()
+	}
+	return nil
+}
+
+// identity returns what was known of a file when its bytes were verified.
+func (r *run) identity(f bench.FileID) (store.Info, bool) {
+	if r.known == nil {
+		return store.Info{}, false
+	}
+	part := &r.files.pinnedPart
+	if f.Evaluation {
+		part = &r.files.valid
+	}
+	return r.known[part.entry(f.Index, f.Companion)], true
+}
