@@ -33,7 +33,7 @@ func TestDigestCacheMapped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if k := environment.NewMeter(data, uint64(st.Dev)).FileSystem; k != "ext4" && k != "xfs" {
-		t.Skipf("CHANGES THROUGH MAPPINGS WERE NOT TRIED: the folder for temporary files is on %s; set TMPDIR to a folder on ext4 or xfs", k)
+		skipOrFail(t, "CHANGES THROUGH MAPPINGS WERE NOT TRIED: the folder for temporary files is on %s; set TMPDIR to a folder on ext4 or xfs", k)
 	}
 	path := filepath.Join(data, "a")
 	if err := os.WriteFile(path, make([]byte, 4096), 0o666); err != nil {
@@ -66,7 +66,7 @@ func TestDigestCacheMapped(t *testing.T) {
 func TestDigestCacheMemory(t *testing.T) {
 	data, err := os.MkdirTemp("/dev/shm", "digests")
 	if err != nil {
-		t.Skipf("CACHING OF FILES IN MEMORY WAS NOT TRIED: %v", err)
+		skipOrFail(t, "CACHING OF FILES IN MEMORY WAS NOT TRIED: %v", err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(data) })
 	old := time.Now().Add(-time.Hour)

@@ -43,7 +43,7 @@ func TestMappedSwapIsCaught(t *testing.T) {
 		t.Fatal(err)
 	}
 	if k := environment.NewMeter(t.TempDir(), uint64(st.Dev)).FileSystem; k != "ext4" && k != "xfs" {
-		t.Skipf("CHANGES THROUGH MAPPINGS WERE NOT TRIED: the folder for temporary files is on %s; set TMPDIR to a folder on ext4 or xfs", k)
+		skipOrFail(t, "CHANGES THROUGH MAPPINGS WERE NOT TRIED: the folder for temporary files is on %s; set TMPDIR to a folder on ext4 or xfs", k)
 	}
 	const at = 2000 // a byte of the payload
 	s := newSwap(t)
