@@ -1,11 +1,13 @@
 // Package cluster is how the accelerators of a run meet: ranks, the barrier that ends every step, and the few reductions that a
-// run needs. It is for the engine's loop and anything else that must stop together.
+// run needs; and how the processes that carry them meet, on one host or many. It is for the engine's loop and anything else that must
+// stop together.
 //
 // What can go wrong in a meeting is made an error here and never a wait for ever: a rank that fails aborts the group and every
 // rank gets that one error at once; a cancelled context does the same; a rank that has left while others still wait is found out
-// and named. The package never starts the clock, never looks at data, and never carries more than small integers between ranks.
+// and named. The package never starts a run's clock, never looks at data, and never carries the data set between processes.
 //
-// Local is the group of one process. A group over MPI is a second implementation of Cluster.
+// Local is the ranks of one process, alone or in a group with those of others. World is the processes: what they compare, gather and
+// broadcast. It speaks through a Transport; the one over MPI is in the package below this one, and nothing here knows of MPI.
 package cluster
 
 import (
@@ -42,3 +44,6 @@ var ErrUneven = errors.New("cluster: ranks took different numbers of steps")
 
 // ErrMisuse is what a group's error wraps when one rank was used by two goroutines at a time, or after it had left.
 var ErrMisuse = errors.New("cluster: a rank was used wrongly")
+
+// ErrClosed is the error of a world that this process has left.
+var ErrClosed = errors.New("cluster: this process has left its world")
