@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/benchpin/benchpin/pkg/bench/loader"
@@ -21,8 +20,6 @@ type accelerator struct {
 	rows  *stats.RankRecorder
 	chain *Chain
 	load  loader.Loader
-	// halves is load, its Next in two halves.
-	halves loader.Halved
 	// evalLoad is nil without evaluation.
 	evalLoad loader.Loader
 	// ledger is nil where nothing is hashed in the run.
@@ -40,7 +37,7 @@ func (r *run) accelerator(ctx context.Context, m *cluster.Member) error {
 		return err
 	}
 	r.loaders[2*m.Rank()] = l
-	a := &accelerator{run: r, m: m, rank: m.Rank(), rows: r.rec.Rank(m.Rank()), chain: r.chains[m.Rank()], load: l, halves: loader.InHalves(l),
+	a := &accelerator{run: r, m: m, rank: m.Rank(), rows: r.rec.Rank(m.Rank()), chain: r.chains[m.Rank()], load: l,
 		timer: time.NewTimer(time.Hour)}
 	if v := r.evaluating; v != nil {
 		if a.evalLoad, err = r.loaderOf(ctx, v.src, a.rank, r.p.eval.batch, r.p.eval.steps); err != nil {
@@ -70,13 +67,16 @@ func (r *run) accelerator(ctx context.Context, m *cluster.Member) error {
 	return a.ledger.drain(ctx)
 }
 
-// open prepares an epoch outside of the clock, while all wait: rank 0 empties the page cache, makes the order, and looks at the
-// counters.
+// leads is true for the first accelerator of the process: it does what is done once in a process.
+func (a *accelerator) leads() bool { return a.rank == a.first }
+
+// open prepares an epoch outside of the clock, while all wait: the first accelerator of each process empties the page cache, makes the
+// order, and looks at the counters.
 func (a *accelerator) open(ctx context.Context, epoch int) error {
 	if err := a.m.Barrier(ctx); err != nil {
 		return err
 	}
-	if a.rank == 0 {
+	if a.leads() {
 		cold := a.p.workload.Benchpin.ColdCache
 		var dropped *record.Dropped
 		if cold == workload.ColdEpoch || cold == workload.ColdAll || (cold == workload.ColdStart && epoch == 1) {
@@ -116,15 +116,11 @@ func (a *accelerator) epoch(ctx context.Context, epoch int) error {
 	}
 	a.load.Start(epoch, a.order)
 	for s := int64(1); s <= steps; s++ {
-		batch, err := a.halves.Take(ctx)
+		batch, err := a.load.Next(ctx)
 		if err != nil {
 			return err
 		}
 		loaded := a.now()
-		// What follows is done in the time of the sleep. With hundreds of accelerators on few cores all of them are let through to here
-		// first: else the last ones would begin their step when all others have kept their accounts and woken their readers.
-		runtime.Gosched()
-		a.halves.Refill()
 		prescribed := a.p.compute.at(epoch, a.rank, s-1)
 		asked, err := a.account(epoch, s, batch)
 		if err != nil {
@@ -170,14 +166,14 @@ func (a *accelerator) epoch(ctx context.Context, epoch int) error {
 	if err := a.m.Barrier(ctx); err != nil {
 		return err
 	}
-	if a.rank == 0 {
+	if a.leads() {
 		a.at.Store(int64(epoch)<<40 | steps)
 		a.progress(epoch, steps, true)
-		if err := a.deviceSince(ctx, a.rec, epoch); err != nil {
+		if err := a.deviceSince(ctx, a.rec, &a.looks, epoch); err != nil {
 			return fmt.Errorf("epoch %d: %w", epoch, err)
 		}
 	}
-	if a.o.Storage == nil {
+	if a.o.Storage == nil && a.world.Size() == 1 {
 		return nil
 	}
 	return a.m.Barrier(ctx) // what follows the epoch, such as a checkpoint, begins when all was looked at
@@ -201,7 +197,7 @@ func (a *accelerator) account(epoch int, step int64, b *loader.Batch) (asked int
 	if err := a.flush(); err != nil {
 		return asked, err
 	}
-	if a.rank == 0 {
+	if a.leads() {
 		a.at.Store(int64(epoch)<<40 | (step - 1))
 		a.progress(epoch, step-1, false)
 	}
@@ -236,7 +232,7 @@ func (a *accelerator) progress(epoch int, step int64, always bool) {
 	}
 	a.lastProgress = now
 	a.o.Progress(Progress{Epoch: epoch, Epochs: a.p.Epochs, Step: step, Steps: int64(a.p.StepsPerEpoch),
-		Samples: a.samples.Load(), SamplesTotal: a.p.samplesTotal(), Bytes: a.bytes.Load(), BytesTotal: a.p.bytesTotal(), Elapsed: now})
+		Samples: a.ofAll(a.samples.Load()), SamplesTotal: a.p.samplesTotal(), Bytes: a.ofAll(a.bytes.Load()), BytesTotal: a.p.bytesTotal(), Elapsed: now})
 }
 
 // flush records the step that was done last.

@@ -189,10 +189,6 @@ func supportedCheckpointOnly(w *workload.Workload) error {
 			e.Keys = append(e.Keys, Unsupported{k.key, fmt.Sprintf("%q", k.found), fmt.Sprint(k.allowed)})
 		}
 	}
-	if n := w.Benchpin.AcceleratorsPerProcess; n != 0 && n < w.Benchpin.Accelerators {
-		e.Keys = append(e.Keys, Unsupported{"benchpin.accelerators_per_process", fmt.Sprint(n),
-			"0, or as many as benchpin.accelerators: one process carries all"})
-	}
 	if len(e.Keys) > 0 {
 		return &e
 	}

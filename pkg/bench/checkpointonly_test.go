@@ -410,10 +410,10 @@ func TestCheckpointOnlyPlans(t *testing.T) {
 		{[]string{"benchpin.accelerators"}, ErrImpossible, func(w *workload.Workload) { w.Benchpin.Accelerators = 1 << 20 }},
 		{[]string{"hidden_size"}, ErrImpossible, func(w *workload.Workload) { w.Model.Transformer.HiddenSize = 0 }},
 		{[]string{"checkpoint.mode subset", "model.parallelism.data"}, ErrImpossible, func(w *workload.Workload) { w.Checkpoint.Mode = "subset" }},
-		{[]string{"storage.storage_type", "framework", "checkpoint.checkpoint_mechanism_classname", "accelerators_per_process"},
+		{[]string{"storage.storage_type", "framework", "checkpoint.checkpoint_mechanism_classname"},
 			ErrUnsupported, func(w *workload.Workload) {
 				w.Storage.StorageType, w.Framework = "s3", "jax"
-				w.Checkpoint.CheckpointMechanismClassname, w.Benchpin.AcceleratorsPerProcess = "a.B", 2
+				w.Checkpoint.CheckpointMechanismClassname = "a.B"
 			}},
 	} {
 		_, err := NewPlan(checkpointWorkload(c.change), nil)

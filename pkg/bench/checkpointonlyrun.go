@@ -29,7 +29,7 @@ var ErrCheckpoint = checkpoint.ErrDiffers
 // load is one checkpoint read back: what each rank read, and how many have.
 type load struct {
 	ranks  []checkpoint.RankLoad
-	device *record.Int
+	device Count // of the process, and of all in process 0 when they are gathered
 	done   atomic.Int64
 }
 
@@ -44,17 +44,27 @@ type only struct {
 	steps    atomic.Int64 // checkpoints written and read
 }
 
-// runCheckpointOnly is Run for a plan without training: all accelerators write every checkpoint together, then rank 0 drops them from the
-// page cache, then all read them together. Before each, all pause and meet.
+// runCheckpointOnly is Run for a plan without training: all accelerators write every checkpoint together, then one process of each host
+// drops them from the page cache, then all read them together. Before each, all pause and meet.
 func runCheckpointOnly(ctx context.Context, o Options) (*Result, error) {
-	r, err := newCheckpointOnly(o)
+	r, err := newCheckpointOnly(ctx, o)
 	if err != nil {
+		end(o.World, err)
 		return nil, err
 	}
 	res := &Result{Started: r.started, Clock: r.started, Transcript: emptyTranscript(r.p.Schedule())}
 	err = r.all(ctx)
 	if err == nil && r.p.CheckpointReads > 0 && r.p.workload.Benchpin.Verify == workload.VerifyAfter {
 		err = r.verify(ctx)
+	}
+	if err == nil {
+		err = r.gather(ctx)
+	}
+	if err != nil {
+		end(r.world, err)
+	}
+	if r.world.Rank() != 0 {
+		return r.followed(ctx, res, err)
 	}
 	complete := err == nil
 	res.Checkpoints = record.Checkpoints{Class: record.HostOnly, Fsync: o.CheckpointsDurable, Saves: r.checkpoints(r.started), Loads: r.loaded(),
@@ -63,7 +73,7 @@ func runCheckpointOnly(ctx context.Context, o Options) (*Result, error) {
 		together(&res.Checkpoints)
 	}
 	res.Metrics = CheckpointMetrics(r.p, res.Checkpoints, complete)
-	if err != nil && ctx.Err() != nil {
+	if err != nil && interrupted(ctx) {
 		err = fmt.Errorf("interrupted after %d of %d checkpoints were written and %d of %d were read: %w", len(res.Checkpoints.Saves),
 			r.p.Checkpoints, len(res.Checkpoints.Loads), r.p.CheckpointReads, context.Cause(ctx))
 	}
@@ -71,10 +81,11 @@ func runCheckpointOnly(ctx context.Context, o Options) (*Result, error) {
 		res.Reason = err.Error()
 	}
 	res.Complete, res.Finished = complete, time.Now()
+	r.agree(ctx, err)
 	return res, err
 }
 
-func newCheckpointOnly(o Options) (*only, error) {
+func newCheckpointOnly(ctx context.Context, o Options) (*only, error) {
 	p := o.Plan
 	if p.Checkpoints > 0 && o.Checkpoints == nil {
 		return nil, fmt.Errorf("run: the plan writes %d checkpoints; expected a store for them", p.Checkpoints)
@@ -85,12 +96,16 @@ func newCheckpointOnly(o Options) (*only, error) {
 	if o.DeviceBytes == nil {
 		o.DeviceBytes = processDeviceBytes
 	}
-	group, err := cluster.NewLocal(p.Accelerators)
+	world, first, count, err := p.placeIn(o.World)
+	if err != nil {
+		return nil, err
+	}
+	group, err := groupOf(ctx, world, count)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
-	r := &only{run: &run{o: o, p: p, group: group, base: now}, started: now}
+	r := &only{run: &run{o: o, p: p, world: world, first: first, count: count, group: group, base: now}, started: now}
 	if p.Checkpoints > 0 {
 		r.ckpt = checkpoint.NewWriter(p.model, o.Checkpoints)
 	}
@@ -111,6 +126,11 @@ func newCheckpointOnly(o Options) (*only, error) {
 
 // all runs all accelerators to their end, and tells how far they are.
 func (r *only) all(ctx context.Context) error {
+	// Offsets of times count from one moment: that at which all processes have met.
+	if err := r.meet(ctx); err != nil {
+		return err
+	}
+	r.base = time.Now()
 	if r.o.Progress == nil {
 		return r.group.Run(ctx, r.rank)
 	}
@@ -144,6 +164,7 @@ func (r *only) rank(ctx context.Context, m *cluster.Member) error {
 		return m.Barrier(ctx)
 	}
 	rank := m.Rank()
+	leads := rank == r.first // of this process
 	for pt := range onlyPoints(r.p.Checkpoints) {
 		if err := ready(); err != nil {
 			return err
@@ -151,14 +172,14 @@ func (r *only) rank(ctx context.Context, m *cluster.Member) error {
 		if err := r.save(ctx, pt, rank); err != nil {
 			return err
 		}
-		if rank == 0 {
+		if leads {
 			r.steps.Store(int64(pt.Number))
 		}
 	}
 	if err := m.Barrier(ctx); err != nil {
 		return err
 	}
-	if rank == 0 && r.p.CheckpointReads > 0 && r.p.workload.Benchpin.ColdCache != workload.ColdNone {
+	if leads && r.firstOnHost() && r.p.CheckpointReads > 0 && r.p.workload.Benchpin.ColdCache != workload.ColdNone {
 		if err := r.evict(ctx); err != nil {
 			return err
 		}
@@ -167,7 +188,7 @@ func (r *only) rank(ctx context.Context, m *cluster.Member) error {
 		if err := ready(); err != nil {
 			return err
 		}
-		if rank == 0 {
+		if leads {
 			r.openDevice()
 		}
 		if err := r.load(ctx, pt, rank); err != nil {
@@ -177,13 +198,9 @@ func (r *only) rank(ctx context.Context, m *cluster.Member) error {
 		if err := m.Barrier(ctx); err != nil {
 			return err
 		}
-		if rank == 0 {
-			if end, err := r.o.DeviceBytes(); err == nil && r.deviceErr == nil {
-				n := record.Int(end - r.deviceStart)
-				r.loads[pt.Number-1].device = &n
-			}
-		}
-		if rank == 0 {
+		if leads {
+			end, err := r.o.DeviceBytes()
+			r.loads[pt.Number-1].device = CountOf(end-r.deviceStart, errors.Join(err, r.deviceErr))
 			r.steps.Store(int64(r.p.Checkpoints + pt.Number))
 		}
 	}
@@ -233,10 +250,10 @@ func (r *only) tell(done <-chan struct{}) {
 		}
 		p := Progress{Epoch: 1, Epochs: 1, Step: r.steps.Load(), Steps: all, BytesTotal: total, Elapsed: time.Since(r.base)}
 		if r.ckpt != nil {
-			p.Bytes += r.ckpt.Written()
+			p.Bytes += r.ofAll(r.ckpt.Written())
 		}
 		if r.reader != nil {
-			p.Bytes += r.reader.Read()
+			p.Bytes += r.ofAll(r.reader.Read())
 		}
 		r.o.Progress(p)
 	}
@@ -300,10 +317,10 @@ func (r *only) missing(err error) error {
 		"write them first", err)
 }
 
-// verify compares all checkpoints that were read, after the clock has stopped.
+// verify compares all checkpoints that were read, after the clock has stopped: each process what its ranks wrote.
 func (r *only) verify(ctx context.Context) error {
 	for pt := range onlyPoints(r.p.CheckpointReads) {
-		for rank := range r.p.Accelerators {
+		for rank := r.first; rank < r.first+r.count; rank++ {
 			if err := r.p.model.Verify(ctx, r.o.Saved, pt, rank); err != nil {
 				return err
 			}
@@ -323,8 +340,12 @@ func (r *only) loaded() []record.CheckpointLoad {
 		if l.done.Load() != int64(r.p.Accelerators) {
 			continue
 		}
-		c := record.CheckpointLoad{Name: pt.Name(), Epoch: pt.Epoch, Step: record.Int(pt.Step), Verified: r.verified, DeviceBytes: l.device,
+		c := record.CheckpointLoad{Name: pt.Name(), Epoch: pt.Epoch, Step: record.Int(pt.Step), Verified: r.verified,
 			Seconds: make([]float64, len(l.ranks)), WaitedSeconds: make([]float64, len(l.ranks))}
+		if l.device.Absent == "" {
+			n := record.Int(l.device.Bytes)
+			c.DeviceBytes = &n
+		}
 		var first time.Time
 		for rank := range l.ranks {
 			rl := &l.ranks[rank]

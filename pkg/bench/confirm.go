@@ -39,7 +39,7 @@ func (v *inline) confirm(ctx context.Context, r *run) error {
 	g.Go(func() error {
 		defer close(jobs)
 		for p, n := range v.reads.parts {
-			for f := range int(n) {
+			for f := r.world.Rank(); f < int(n); f += r.world.Size() { // each process has its share
 				select {
 				case jobs <- job{p == 1, f}:
 				case <-gctx.Done():

@@ -118,8 +118,10 @@ type evaluating struct {
 	src    *loader.Source
 	steps  *countingFile
 	rec    *stats.Recorder
+	looks  epochLooks // of a run on several processes
 	chains []*Chain
-	// rows are the steps of the pass of each rank, start and end when it began and ended them. They are recorded when all are done,
+	first  int // the rank of rows[0]
+	// rows are the steps of the pass of each rank of the process, start and end when it began and ended them. They are recorded when all are done,
 	// because ranks that do not meet may be any number of steps apart.
 	rows       [][]stats.Step
 	start, end []int64
@@ -137,9 +139,9 @@ func (r *run) newEvaluating(buffers *loader.Buffers) (*evaluating, error) {
 		return nil, fmt.Errorf("run: the plan has %d evaluations; expected files for them and a place for their step times", p.Evaluation.Passes)
 	}
 	v := &evaluating{src: r.source(ds, true, buffers), steps: &countingFile{StepsFile: r.o.EvalSteps},
-		chains: make([]*Chain, p.Accelerators), rows: make([][]stats.Step, p.Accelerators),
-		start: make([]int64, p.Accelerators), end: make([]int64, p.Accelerators)}
-	rec, err := stats.NewRecorder(v.steps, p.Accelerators)
+		chains: make([]*Chain, p.Accelerators), first: r.first, rows: make([][]stats.Step, r.count), start: make([]int64, r.count),
+		end: make([]int64, r.count)}
+	rec, err := stats.NewRecorderOf(v.steps, r.first, r.count)
 	if err != nil {
 		return nil, err
 	}
@@ -147,12 +149,12 @@ func (r *run) newEvaluating(buffers *loader.Buffers) (*evaluating, error) {
 	schedule, _ := p.EvaluationSchedule()
 	for i := range v.chains {
 		v.chains[i] = NewChain(schedule, i)
-		v.rows[i] = make([]stats.Step, 0, v.steps64(p))
+	}
+	for i := range v.rows {
+		v.rows[i] = make([]stats.Step, 0, p.eval.steps)
 	}
 	return v, nil
 }
-
-func (v *evaluating) steps64(p *Plan) int64 { return p.eval.steps }
 
 // evaluate runs the pass that follows an epoch, if one does. Accelerators meet before it and after it, and not in between, as in DLIO.
 func (a *accelerator) evaluate(ctx context.Context, epoch int) error {
@@ -160,8 +162,8 @@ func (a *accelerator) evaluate(ctx context.Context, epoch int) error {
 	if pass == 0 {
 		return nil
 	}
-	v := a.evaluating
-	if a.rank == 0 {
+	v, at := a.evaluating, a.rank-a.first
+	if a.leads() {
 		order, err := a.p.eval.order.Epoch(epoch)
 		if err != nil {
 			return err
@@ -176,8 +178,8 @@ func (a *accelerator) evaluate(ctx context.Context, epoch int) error {
 		return err
 	}
 	start := a.now()
-	v.start[a.rank] = a.since(start)
-	rows := v.rows[a.rank][:0]
+	v.start[at] = a.since(start)
+	rows := v.rows[at][:0]
 	a.evalLoad.Start(epoch, v.order)
 	for s := int64(1); s <= a.p.eval.steps; s++ {
 		batch, err := a.evalLoad.Next(ctx)
@@ -205,32 +207,32 @@ func (a *accelerator) evaluate(ctx context.Context, epoch int) error {
 		rows = append(rows, row)
 		start = end
 	}
-	v.rows[a.rank], v.end[a.rank] = rows, a.since(start)
-	if err := a.m.Barrier(ctx); err != nil || a.rank != 0 {
+	v.rows[at], v.end[at] = rows, a.since(start)
+	if err := a.m.Barrier(ctx); err != nil || !a.leads() {
 		return err
 	}
-	if err := a.deviceSince(ctx, v.rec, pass); err != nil {
+	if err := a.deviceSince(ctx, v.rec, &v.looks, pass); err != nil {
 		return err
 	}
 	return v.record(pass)
 }
 
-// record writes the rows of a pass, step by step, when all ranks have ended it.
+// record writes the rows of a pass, step by step, when all ranks of the process have ended it.
 func (v *evaluating) record(pass int) error {
 	for r := range v.rows {
-		if err := v.rec.Rank(r).StartBlock(pass, v.start[r]); err != nil {
+		if err := v.rec.Rank(v.first+r).StartBlock(pass, v.start[r]); err != nil {
 			return err
 		}
 	}
 	for s := range v.rows[0] {
 		for r := range v.rows {
-			if err := v.rec.Rank(r).Add(v.rows[r][s]); err != nil {
+			if err := v.rec.Rank(v.first + r).Add(v.rows[r][s]); err != nil {
 				return err
 			}
 		}
 	}
 	for r := range v.rows {
-		if err := v.rec.Rank(r).EndBlock(v.end[r]); err != nil {
+		if err := v.rec.Rank(v.first + r).EndBlock(v.end[r]); err != nil {
 			return err
 		}
 	}

@@ -79,21 +79,24 @@ func (r *run) openDevice() {
 	r.deviceStart, r.deviceErr = r.o.DeviceBytes()
 }
 
-// deviceSince notes what came from block devices since openDevice, and what else the storage tells, as that of an epoch or a pass.
-func (r *run) deviceSince(ctx context.Context, rec *stats.Recorder, epoch int) error {
-	d := stats.Device{Epoch: epoch}
+// deviceSince notes what came from block devices since openDevice, and what else the storage tells, as that of an epoch or a pass. Of a
+// run on several processes each keeps its own until they are merged.
+func (r *run) deviceSince(ctx context.Context, rec *stats.Recorder, looks *epochLooks, epoch int) error {
 	end, err := r.o.DeviceBytes()
 	if r.deviceErr != nil {
 		err = r.deviceErr
 	}
-	count := CountOf(end-r.deviceStart, err)
+	look, err := r.lookAfter(ctx, epoch, CountOf(end-r.deviceStart, err))
 	if err != nil {
-		d.Absent = err.Error()
-	} else {
-		n := record.Int(count.Bytes)
-		d.Bytes = &n
+		return err
 	}
-	if d.Storage, err = r.lookAfter(ctx, count); err != nil {
+	if r.world.Size() > 1 {
+		look.Node = r.world.Node()
+		looks.own = append(looks.own, look)
+		return nil
+	}
+	d, err := merged([]epochLook{look}, r.p.Direct)
+	if err != nil {
 		return err
 	}
 	return rec.SetDevice(d)

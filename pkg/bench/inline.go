@@ -38,6 +38,8 @@ type inline struct {
 	confirmed *record.InlineConfirmation
 	files     int64
 	bytes     int64
+	// others are what other processes hashed; in process 0.
+	others []record.InlineVerification
 }
 
 // newInline prepares the hashing of a run; nil where the plan asks for none.
@@ -69,7 +71,7 @@ func (r *run) newInline() (*inline, error) {
 	if v.blocks, err = loader.NewBlocks(r.p.blockBytes()); err != nil {
 		return nil, err
 	}
-	v.blocks.Grow(min(r.p.held, readyHeld))
+	v.blocks.Grow(min(r.p.partOf(r.p.held, r.count), readyHeld))
 	v.pool = newHashPool(v.check)
 	return v, nil
 }
@@ -282,18 +284,27 @@ type Inline struct {
 	record.InlineVerification
 }
 
+// hashed says what this process hashed in a run.
+func (v *inline) hashed() record.InlineVerification {
+	cpu := time.Duration(v.pool.cpu.Load())
+	i := record.InlineVerification{
+		Reads: string(v.form), Samples: record.Int(v.samples.Load()), Bytes: record.Int(v.pool.bytes.Load()), Hashers: v.pool.workers,
+		HashCPUSeconds: cpu.Seconds(), WaitedSeconds: time.Duration(v.waited.Load()).Seconds(), Confirmed: v.confirmed,
+	}
+	if v.blocks != nil {
+		i.HeldBytes = record.Int(v.blocks.Most())
+	}
+	return i
+}
+
 // result says what was hashed in a run.
 func (v *inline) result() *Inline {
 	if v == nil {
 		return nil
 	}
-	cpu := time.Duration(v.pool.cpu.Load())
-	i := &Inline{InlineVerification: record.InlineVerification{
-		Reads: string(v.form), Samples: record.Int(v.samples.Load()), Bytes: record.Int(v.pool.bytes.Load()), Hashers: v.pool.workers,
-		HashCPUSeconds: cpu.Seconds(), WaitedSeconds: time.Duration(v.waited.Load()).Seconds(), Confirmed: v.confirmed,
-	}}
-	if v.blocks != nil {
-		i.HeldBytes = record.Int(v.blocks.Most())
+	i := &Inline{InlineVerification: v.hashed()}
+	for k := range v.others {
+		i.add(&v.others[k])
 	}
 	for part, seen := range v.seen {
 		for f := range seen {

@@ -122,7 +122,7 @@ func TestInlineOffCostsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := newRun(Options{Plan: p, Dataset: d, Data: d.folder, Steps: &memFile{}})
+	r, err := newRun(t.Context(), Options{Plan: p, Dataset: d, Data: d.folder, Steps: &memFile{}})
 	if err != nil {
 		t.Fatal(err)
 	}

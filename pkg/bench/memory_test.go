@@ -49,7 +49,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := newRun(Options{Plan: p, Dataset: data, Data: data, Steps: &memFile{}})
+			r, err := newRun(t.Context(), Options{Plan: p, Dataset: data, Data: data, Steps: &memFile{}})
 			if err != nil {
 				t.Fatal(err)
 			}

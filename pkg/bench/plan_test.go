@@ -172,7 +172,6 @@ func TestUnsupportedWorkloads(t *testing.T) {
 		{"reader.data_loader_sampler", "iterative", func(w *workload.Workload) { w.Reader.DataLoaderSampler = "iterative" }},
 		{"storage.storage_type", "s3", func(w *workload.Workload) { w.Storage.StorageType = "s3" }},
 		{"benchpin.order", "other", func(w *workload.Workload) { w.Benchpin.Order = "other" }},
-		{"benchpin.accelerators_per_process", "1", func(w *workload.Workload) { w.Benchpin.Accelerators, w.Benchpin.AcceleratorsPerProcess = 2, 1 }},
 		{"checkpoint.checkpoint_mechanism_classname", "a.D", func(w *workload.Workload) {
 			w.Workflow.Checkpoint, w.Checkpoint.CheckpointMechanismClassname = true, "a.D"
 		}},

@@ -52,11 +52,18 @@ type Options struct {
 	DeviceBytes func() (int64, error)
 	// Now is the clock that steps are timed with, which must be monotonic. Nil: time.Now.
 	Now func() time.Time
-	// Storage looks at file systems and page cache before and after each epoch and pass. Nil: the result says nothing of them.
+	// Storage looks at file systems and page cache before and after each epoch and pass. Nil: the result says nothing of them. Of several
+	// processes on one host, one looks, and one evicts: in the others Storage is nil and Evict does nothing.
 	Storage StorageMeter
+	// World are the processes that carry the plan out together, this one among them; each has its part of the accelerators (Plan.Part).
+	// All give the same plan and data set. Nil: this process carries all.
+	World *cluster.World
+	// AllSteps and AllEvalSteps are, in process 0 of several, what Steps and EvalSteps are where there is one: they receive the rows of all
+	// processes. Steps and EvalSteps then hold those of a process until they are brought there.
+	AllSteps, AllEvalSteps StepsFile
 }
 
-// Progress says how far a run is. Counts are of all accelerators.
+// Progress says how far a run is. Counts are of all accelerators; on several processes, of those of this one, times how many there are of its kind.
 type Progress struct {
 	Epoch, Epochs int
 	Step, Steps   int64 // steps done of this epoch, of its steps
@@ -96,14 +103,18 @@ const grace = 500 * time.Millisecond
 
 // run is the state of one run.
 type run struct {
-	o     Options
-	now   func() time.Time
-	p     *Plan
-	src   *loader.Source
-	group *cluster.Local
-	steps *countingFile
-	rec   *stats.Recorder
-	ckpt  *checkpoint.Writer
+	o   Options
+	now func() time.Time
+	p   *Plan
+	src *loader.Source
+	// world is never nil. first and count are the accelerators of this process.
+	world        *cluster.World
+	first, count int
+	group        *cluster.Local
+	steps        *countingFile
+	rec          *stats.Recorder
+	looks        epochLooks // of a run on several processes
+	ckpt         *checkpoint.Writer
 
 	base    time.Time // offsets of all step times count from here
 	chains  []*Chain
@@ -114,56 +125,73 @@ type run struct {
 	// inline is nil where nothing is hashed in the run.
 	inline *inline
 
-	// Written by rank 0 between two barriers, and order read by all after the second.
+	// Written by the first accelerator of the process between two barriers, and order read by all after the second.
 	order       *sampler.EpochOrder
 	deviceStart int64
 	deviceErr   error
 	looking     looking
 
 	samples, bytes atomic.Int64
-	at             atomic.Int64 // epoch << 40 | step, of rank 0
+	rechecked      int64        // by other processes; in process 0
+	at             atomic.Int64 // epoch << 40 | step, of the first accelerator of the process
 	lastProgress   time.Duration
 }
 
 // Run carries a plan out. When it cannot be finished, because an accelerator failed or ctx was cancelled, it stops all
 // accelerators and returns within a second both the error and what is there so far, marked incomplete. A result whose transcript is
 // not the expected one is marked incomplete too, with an error that wraps ErrTranscript.
+//
+// Of several processes (Options.World) all return an error if one does. Process 0 has the result of all; the others know when they ran,
+// and whether the run is complete. Where a process failed, the result of process 0 is what its own accelerators ran.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if o.Plan != nil && CheckpointOnly(o.Plan.workload) {
 		return runCheckpointOnly(ctx, o)
 	}
 	started := time.Now()
-	r, err := newRun(o)
+	r, err := newRun(ctx, o)
 	if err != nil {
+		end(o.World, err)
 		return nil, err
 	}
+	first := r.world.Rank() == 0
 	res := &Result{Started: started, Checkpoints: record.Checkpoints{Class: record.HostOnly, Fsync: o.CheckpointsDurable}}
 	var expected record.Transcript
-	if !r.p.HasReads() {
+	if first && !r.p.HasReads() {
 		expected, err = ExpectedTranscript(ctx, r.p, o.Dataset)
 	}
 	if err == nil {
 		err = r.all(ctx)
 	}
 	r.inline.close()
+	if cerr := r.closeSteps(); err == nil {
+		err = cerr
+	}
 	if err == nil && r.p.HasReads() {
-		if err = r.inline.confirm(ctx, r); err == nil {
-			expected, err = ExpectedTranscriptOf(ctx, r.p, o.Dataset, r.inline.reads)
+		if err = r.shareReads(ctx); err == nil {
+			err = r.inline.confirm(ctx, r)
 		}
+	}
+	if err == nil {
+		err = r.gather(ctx)
+	}
+	if err != nil {
+		end(r.world, err)
+	}
+	if !first {
+		return r.followed(ctx, res, err)
+	}
+	if err == nil && r.p.HasReads() {
+		expected, err = ExpectedTranscriptOf(ctx, r.p, o.Dataset, r.inline.reads)
+	} else if err != nil {
+		err = errors.Join(err, r.keepOwn())
 	}
 	res.Inline, res.Reads = r.inline.result(), r.inline.digests()
 	res.Clock = r.base
 	res.Transcript = r.transcript(expected)
 	res.Checkpoints.Saves = r.checkpoints(started)
-	res.IdentityRechecked = r.src.Rechecked()
-	if cerr := r.rec.Close(); err == nil {
-		err = cerr
-	}
+	res.IdentityRechecked = r.rechecked + r.src.Rechecked()
 	if v := r.evaluating; v != nil {
 		res.IdentityRechecked += v.src.Rechecked()
-		if cerr := v.rec.Close(); err == nil {
-			err = cerr
-		}
 	}
 	metrics, merr := r.metrics(ctx, err == nil)
 	res.Metrics = metrics
@@ -177,7 +205,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		res.Metrics = record.NoMetrics(r.p.AUThreshold, merr.Error())
 	}
 	switch {
-	case err != nil && ctx.Err() != nil:
+	case err != nil && interrupted(ctx):
 		at := r.at.Load()
 		err = fmt.Errorf("interrupted in epoch %d of %d, after step %d of %d: %w", max(at>>40, 1), r.p.Epochs, at&(1<<40-1), r.p.StepsPerEpoch,
 			context.Cause(ctx))
@@ -202,7 +230,19 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		res.Reason = err.Error()
 	}
 	res.Complete = err == nil
+	r.agree(ctx, err)
 	return res, err
+}
+
+// closeSteps writes what is left of the step times.
+func (r *run) closeSteps() error {
+	err := r.rec.Close()
+	if v := r.evaluating; v != nil {
+		if cerr := v.rec.Close(); err == nil {
+			err = cerr
+		}
+	}
+	return err
 }
 
 // ErrClock is wrapped by the error of a run in which the host's clock was set back: its times contradict each other, and it is no result.
@@ -236,13 +276,20 @@ func (s sizes) SampleBytes(file int) int64 {
 	return format.Selected(s.format, s.ds.SampleBytes(file))
 }
 
-func newRun(o Options) (*run, error) {
+func newRun(ctx context.Context, o Options) (*run, error) {
 	p := o.Plan
 	if p == nil || o.Dataset == nil || o.Data == nil || o.Steps == nil {
 		return nil, errors.New("run: expected a plan, a data set, a store to read it from and a place for the step times")
 	}
 	if p.Checkpoints > 0 && o.Checkpoints == nil {
 		return nil, fmt.Errorf("run: the plan writes %d checkpoints; expected a store for them", p.Checkpoints)
+	}
+	world, first, count, err := p.placeIn(o.World)
+	if err != nil {
+		return nil, err
+	}
+	if world.Size() > 1 && world.Rank() == 0 && (o.AllSteps == nil || p.eval != nil && o.AllEvalSteps == nil) {
+		return nil, errors.New("run: expected a place for the step times of all processes")
 	}
 	if o.Evict == nil && p.workload.Benchpin.ColdCache != workload.ColdNone {
 		return nil, fmt.Errorf("run: benchpin.cold_cache is %s; expected a way to evict the data set from the page cache",
@@ -254,23 +301,19 @@ func newRun(o Options) (*run, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if err := enoughDescriptors(p); err != nil {
+	if err := enoughDescriptors(p, count); err != nil {
 		return nil, err
 	}
-	group, err := cluster.NewLocal(p.Accelerators)
-	if err != nil {
-		return nil, err
-	}
-	buffers, err := loader.NewBuffers(p.BufferBytes, p.Reads)
+	buffers, err := loader.NewBuffers(p.BufferBytes, int(p.partOf(int64(p.Reads), count)))
 	if err != nil {
 		return nil, err
 	}
 	steps := &countingFile{StepsFile: o.Steps}
-	rec, err := stats.NewRecorder(steps, p.Accelerators)
+	rec, err := stats.NewRecorderOf(steps, first, count)
 	if err != nil {
 		return nil, err
 	}
-	r := &run{o: o, now: o.Now, p: p, group: group, steps: steps, rec: rec,
+	r := &run{o: o, now: o.Now, p: p, world: world, first: first, count: count, steps: steps, rec: rec,
 		chains:  make([]*Chain, p.Accelerators),
 		loaders: make([]loader.Loader, 2*p.Accelerators),
 	}
@@ -291,6 +334,10 @@ func newRun(o Options) (*run, error) {
 			r.saves[i].ranks = make([]checkpoint.RankSave, p.Accelerators)
 		}
 	}
+	if r.group, err = groupOf(ctx, world, count); err != nil {
+		r.rec.Close()
+		return nil, err
+	}
 	return r, nil
 }
 
@@ -299,15 +346,15 @@ const spareDescriptors = 64
 
 // enoughDescriptors refuses a run that would fail in the middle for want of file descriptors: each read under way holds one, and so does
 // each file that a worker keeps open.
-func enoughDescriptors(p *Plan) error {
+func enoughDescriptors(p *Plan, accelerators int) error {
 	var l unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
 		return nil // unknown; the store says so if there are too few
 	}
-	open := max(p.open, int64(p.Reads))
+	open := p.partOf(max(p.open, int64(p.Reads)), accelerators)
 	if need := uint64(open + spareDescriptors); l.Cur < need {
 		return fmt.Errorf("run: %s with %s each hold up to %s open: expected a limit of at least %d open files, found %d; raise it (ulimit -n) "+
-			"or lower reader.read_threads", counted(p.Accelerators, "accelerator"), counted(p.ReadThreads, "read thread"), counted(open, "file"), need, l.Cur)
+			"or lower reader.read_threads", counted(accelerators, "accelerator"), counted(p.ReadThreads, "read thread"), counted(open, "file"), need, l.Cur)
 	}
 	return nil
 }
@@ -315,6 +362,10 @@ func enoughDescriptors(p *Plan) error {
 // all runs all accelerators to their end. It gives up waiting when the run was stopped and something hangs in a store; what
 // hangs can then touch nothing that the result is made from.
 func (r *run) all(ctx context.Context) error {
+	// Offsets of times count from one moment: that at which all processes have met.
+	if err := r.meet(ctx); err != nil {
+		return err
+	}
 	r.base = r.now()
 	r.src.Base = r.base
 	if r.evaluating != nil {

@@ -88,8 +88,6 @@ func supported(w *workload.Workload, ds Dataset) (reading, error) {
 	}
 	word("storage.storage_type", w.Storage.StorageType, "local_fs", parallelFS, directFS)
 	word("benchpin.order", w.Benchpin.Order, workload.OrderNumpy, workload.OrderDLIO)
-	refuse(w.Benchpin.AcceleratorsPerProcess != 0 && w.Benchpin.AcceleratorsPerProcess < w.Benchpin.Accelerators,
-		"benchpin.accelerators_per_process", w.Benchpin.AcceleratorsPerProcess, "0, or as many as benchpin.accelerators: one process carries all")
 	e.Keys = append(e.Keys, unsupportedCheckpoints(w)...)
 	if len(e.Keys) > 0 {
 		return reading{}, &e

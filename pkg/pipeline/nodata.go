@@ -38,6 +38,9 @@ func (r *run) withoutData() error {
 	if r.plan, err = bench.NewPlan(r.w, nil); err != nil {
 		return errors.Join(err, r.manifest.Close())
 	}
+	if _, _, err := r.plan.Part(0, 1); err != nil {
+		return errors.Join(err, r.manifest.Close())
+	}
 	return nil
 }
 

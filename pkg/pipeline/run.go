@@ -199,6 +199,10 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 		r.close()
 		return nil, err
 	}
+	if _, _, err := r.plan.Part(0, 1); err != nil {
+		r.close()
+		return nil, err
+	}
 	if r.data, err = store.NewFolder(o.Data, store.FolderOptions{}); err != nil {
 		r.close()
 		return nil, err

@@ -45,6 +45,7 @@ func (r *Record) Check() []Problem {
 	c.replayOf(r)
 	c.preregistration(r)
 	c.metrics(r)
+	c.cluster(r)
 	c.files(r.Files)
 	return c.problems
 }

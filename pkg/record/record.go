@@ -53,6 +53,8 @@ type Record struct {
 	Transcript  Transcript  `json:"transcript"`
 	Checkpoints Checkpoints `json:"checkpoints"`
 	Environment Environment `json:"environment"`
+	// Cluster says on which processes and hosts; absent where one process carried all accelerators.
+	Cluster *Cluster `json:"cluster,omitempty"`
 	// Journal is where this run stands among all attempts that were journalled; absent where no journal was kept.
 	Journal *Journal `json:"journal,omitempty"`
 	// ReplayOf is the result that this run repeats; absent where it repeats none.

@@ -23,6 +23,8 @@ type Storage struct {
 
 // FileSystemTraffic are the bytes of one file system in one epoch.
 type FileSystemTraffic struct {
+	// Host is the name of the host that has it mounted, as in Cluster.Hosts; absent in runs on one host.
+	Host       string `json:"host,omitempty"`
 	MountPoint string `json:"mount_point"`
 	Type       string `json:"type"`
 	// Disks are the whole disks below partitions and device mapper.

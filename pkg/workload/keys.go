@@ -267,7 +267,7 @@ func benchpinKeys(b *Benchpin) []key {
 		whole("benchpin.accelerators", &b.Accelerators, 1).from(1).to(MaxAccelerators).
 			about("simulated accelerators, DLIO's MPI ranks"),
 		whole("benchpin.accelerators_per_process", &b.AcceleratorsPerProcess, 0).from(0).to(MaxAccelerators).
-			about("accelerators that one process carries; 0: all"),
+			about("accelerators of each process, where several carry a run together; 0: dealt out evenly"),
 		word("benchpin.cold_cache", &b.ColdCache, ColdEpoch, ColdNone, ColdStart, ColdEpoch, ColdAll).
 			about("drop the data set's pages from the page cache: never, before the first epoch, before each epoch; all: all pages of the machine before each epoch"),
 		word("benchpin.order", &b.Order, OrderNumpy, OrderNumpy, OrderDLIO).

@@ -263,7 +263,7 @@ type Benchpin struct {
 	VerifySample string
 	// Accelerators is the number of simulated accelerators, DLIO's number of MPI ranks.
 	Accelerators int
-	// AcceleratorsPerProcess is how many of them one process carries; 0 is all.
+	// AcceleratorsPerProcess is how many of them each process carries, where several carry a run together; 0: they are dealt out evenly.
 	AcceleratorsPerProcess int
 	// ColdCache says when the data set's pages leave the page cache: ColdNone, ColdStart, ColdEpoch or ColdAll.
 	ColdCache string

@@ -138,10 +138,7 @@ func (l *TFRecord) Start(epoch int, order Order) {
 }
 
 // Next waits for the next batch: see Loader.
-func (l *TFRecord) Next(ctx context.Context) (*Batch, error) { return next(ctx, l) }
-
-// Take is the first half of Next: see Halved.
-func (l *TFRecord) Take(ctx context.Context) (*Batch, error) {
+func (l *TFRecord) Next(ctx context.Context) (*Batch, error) {
 	if l.next >= l.c.Steps {
 		return nil, io.EOF
 	}
@@ -150,11 +147,9 @@ func (l *TFRecord) Take(ctx context.Context) (*Batch, error) {
 		return nil, err
 	}
 	l.next++
+	l.room <- struct{}{}
 	return &s.batch, nil
 }
-
-// Refill is the second half of Next: see Halved.
-func (l *TFRecord) Refill() { l.room <- struct{}{} }
 
 // Close tells all goroutines to end: see Loader.
 func (l *TFRecord) Close() { close(l.stop) }

@@ -21,6 +21,7 @@ const (
 // Recorder takes the steps of all ranks and writes them, sorted, as steps.parquet. What a rank does is to copy one row; encoding and
 // writing happen on a goroutine of their own. Memory is bounded: when the disk falls behind, the ranks wait for it.
 type Recorder struct {
+	first int // the rank of ranks[0]
 	ranks []RankRecorder
 	w     *Writer
 
@@ -56,12 +57,16 @@ type RankRecorder struct {
 	_       [32]byte // keeps neighbours off the same cache line
 }
 
-// NewRecorder writes the steps of so many ranks to w, which it does not close.
-func NewRecorder(w io.Writer, ranks int) (*Recorder, error) {
-	if ranks < 1 {
-		return nil, fmt.Errorf("steps: %d ranks: expected at least 1", ranks)
+// NewRecorder writes the steps of so many ranks, numbered from 0, to w, which it does not close.
+func NewRecorder(w io.Writer, ranks int) (*Recorder, error) { return NewRecorderOf(w, 0, ranks) }
+
+// NewRecorderOf is NewRecorder for the ranks of one process of several: so many from first on.
+func NewRecorderOf(w io.Writer, first, ranks int) (*Recorder, error) {
+	if ranks < 1 || first < 0 {
+		return nil, fmt.Errorf("steps: %d ranks from %d on: expected at least 1, from 0 or more", ranks, first)
 	}
 	r := &Recorder{
+		first: first,
 		ranks: make([]RankRecorder, ranks),
 		w:     NewWriter(w),
 		free:  make(chan *stepRows, openSteps+spareSteps),
@@ -69,7 +74,7 @@ func NewRecorder(w io.Writer, ranks int) (*Recorder, error) {
 		done:  make(chan struct{}),
 	}
 	for i := range r.ranks {
-		r.ranks[i] = RankRecorder{r: r, rank: int32(i)}
+		r.ranks[i] = RankRecorder{r: r, rank: int32(first + i)}
 	}
 	// Few ranks make small steps and can afford many in waiting; for many ranks the same memory holds fewer.
 	for range openSteps + max(4, spareSteps/ranks) {
@@ -79,9 +84,9 @@ func NewRecorder(w io.Writer, ranks int) (*Recorder, error) {
 	return r, nil
 }
 
-// Rank returns the recorder of rank i, 0 to ranks-1; nil for any other number.
+// Rank returns the recorder of rank i; nil for a number that is none of its ranks.
 func (r *Recorder) Rank(i int) *RankRecorder {
-	if i < 0 || i >= len(r.ranks) {
+	if i -= r.first; i < 0 || i >= len(r.ranks) {
 		return nil
 	}
 	return &r.ranks[i]
@@ -162,10 +167,11 @@ func (r *Recorder) add(s *Step) error {
 		i = slices.Index(r.open, o)
 	}
 	o := r.open[i]
-	if o.have[s.Rank] {
+	at := int(s.Rank) - r.first
+	if o.have[at] {
 		return s.fault("recorded twice")
 	}
-	o.rows[s.Rank], o.have[s.Rank] = *s, true
+	o.rows[at], o.have[at] = *s, true
 	o.n++
 	if o.n == len(o.rows) {
 		r.open = slices.Delete(r.open, i, i+1)
