@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/benchpin/benchpin/pkg/bench/loader"
@@ -20,6 +21,8 @@ type accelerator struct {
 	rows  *stats.RankRecorder
 	chain *Chain
 	load  loader.Loader
+	// halves is load, its Next in two halves.
+	halves loader.Halved
 	// evalLoad is nil without evaluation.
 	evalLoad loader.Loader
 	// ledger is nil where nothing is hashed in the run.
@@ -37,7 +40,7 @@ func (r *run) accelerator(ctx context.Context, m *cluster.Member) error {
 		return err
 	}
 	r.loaders[2*m.Rank()] = l
-	a := &accelerator{run: r, m: m, rank: m.Rank(), rows: r.rec.Rank(m.Rank()), chain: r.chains[m.Rank()], load: l,
+	a := &accelerator{run: r, m: m, rank: m.Rank(), rows: r.rec.Rank(m.Rank()), chain: r.chains[m.Rank()], load: l, halves: loader.InHalves(l),
 		timer: time.NewTimer(time.Hour)}
 	if v := r.evaluating; v != nil {
 		if a.evalLoad, err = r.loaderOf(ctx, v.src, a.rank, r.p.eval.batch, r.p.eval.steps); err != nil {
@@ -116,11 +119,15 @@ func (a *accelerator) epoch(ctx context.Context, epoch int) error {
 	}
 	a.load.Start(epoch, a.order)
 	for s := int64(1); s <= steps; s++ {
-		batch, err := a.load.Next(ctx)
+		batch, err := a.halves.Take(ctx)
 		if err != nil {
 			return err
 		}
 		loaded := a.now()
+		// What follows is done in the time of the sleep. With hundreds of accelerators on few cores all of them are let through to here
+		// first: else the last ones would begin their step when all others have kept their accounts and woken their readers.
+		runtime.Gosched()
+		a.halves.Refill()
 		prescribed := a.p.compute.at(epoch, a.rank, s-1)
 		asked, err := a.account(epoch, s, batch)
 		if err != nil {

@@ -184,37 +184,3 @@ func BenchmarkEngine(b *testing.B) {
 		})
 	}
 }
-
-// BenchmarkScale runs many accelerators that compute for 50 ms a step and hardly read: what AU lacks to 100 % is the engine's own cost,
-// the oversleep of timers and the barrier of so many.
-func BenchmarkScale(b *testing.B) {
-	for _, accelerators := range []int{1, 16, 256, 1024} {
-		b.Run(fmt.Sprint(accelerators, "accelerators"), func(b *testing.B) {
-			const steps = 40
-			r := newRealFiles(b, 64, 100)
-			data := &repeated{r, accelerators * steps}
-			w := testWorkload(func(w *workload.Workload) {
-				w.Dataset.Format, w.Dataset.NumFilesTrain, w.Benchpin.Accelerators = "npz", data.n, accelerators
-				w.Reader.ReadThreads, w.Train.ComputationTime = 2, constant(50*time.Millisecond)
-			})
-			p, err := NewPlan(w, data)
-			if err != nil {
-				b.Fatal(err)
-			}
-			var au, oversleep float64
-			before := cpuTime()
-			for b.Loop() {
-				res, err := Run(b.Context(), Options{Plan: p, Dataset: data, Data: r.folder, Steps: &memFile{}})
-				if err != nil {
-					b.Fatal(err)
-				}
-				au += *res.Metrics.AU.Value
-				oversleep += *res.Metrics.Other["oversleep_p50"].Value
-			}
-			b.ReportMetric(au/float64(b.N), "AU-%")
-			b.ReportMetric(oversleep/float64(b.N)*1e6, "oversleep-p50-us")
-			b.ReportMetric(float64((cpuTime()-before).Microseconds())/float64(b.N*steps*accelerators), "cpu-us/step")
-			b.ReportMetric(0, "ns/op")
-		})
-	}
-}

@@ -100,7 +100,10 @@ func (l *DALI) send() {
 }
 
 // Next waits for the next batch: see Loader.
-func (l *DALI) Next(ctx context.Context) (*Batch, error) {
+func (l *DALI) Next(ctx context.Context) (*Batch, error) { return next(ctx, l) }
+
+// Take is the first half of Next: see Halved.
+func (l *DALI) Take(ctx context.Context) (*Batch, error) {
 	if l.next >= l.c.Steps {
 		return nil, io.EOF
 	}
@@ -109,9 +112,11 @@ func (l *DALI) Next(ctx context.Context) (*Batch, error) {
 		return nil, err
 	}
 	l.next++
-	l.send()
 	return &s.batch, nil
 }
+
+// Refill is the second half of Next: see Halved.
+func (l *DALI) Refill() { l.send() }
 
 // Close tells all goroutines to end: see Loader.
 func (l *DALI) Close() { close(l.stop) }

@@ -100,7 +100,10 @@ func (l *PyTorch) send() {
 
 // Next waits for the next batch in order. It returns io.EOF after the last batch of the epoch, the error of the worker that
 // read the batch, or the cause of ctx.
-func (l *PyTorch) Next(ctx context.Context) (*Batch, error) {
+func (l *PyTorch) Next(ctx context.Context) (*Batch, error) { return next(ctx, l) }
+
+// Take is the first half of Next: see Halved.
+func (l *PyTorch) Take(ctx context.Context) (*Batch, error) {
 	if l.next >= l.c.Steps {
 		return nil, io.EOF
 	}
@@ -108,24 +111,18 @@ func (l *PyTorch) Next(ctx context.Context) (*Batch, error) {
 		l.send()
 	}
 	s := &l.slots[l.next%int64(len(l.slots))]
-	var err error
-	select {
-	case err = <-s.ready: // without looking at ctx, whose one lock all accelerators would meet at
-	default:
-		select {
-		case err = <-s.ready:
-		case <-ctx.Done():
-			err = context.Cause(ctx)
-		}
-	}
-	if err != nil {
+	if err := receive(ctx, s.ready); err != nil {
 		return nil, err
 	}
 	l.next++
+	return &s.batch, nil
+}
+
+// Refill is the second half of Next: see Halved.
+func (l *PyTorch) Refill() {
 	if l.ahead > 0 {
 		l.send()
 	}
-	return &s.batch, nil
 }
 
 // Close tells the workers to end. It does not wait for them: see Wait.

@@ -133,7 +133,10 @@ func (l *TensorFlow) prefetch(ctx context.Context) {
 }
 
 // Next waits for the next batch: see Loader.
-func (l *TensorFlow) Next(ctx context.Context) (*Batch, error) {
+func (l *TensorFlow) Next(ctx context.Context) (*Batch, error) { return next(ctx, l) }
+
+// Take is the first half of Next: see Halved.
+func (l *TensorFlow) Take(ctx context.Context) (*Batch, error) {
 	if l.next >= l.c.Steps {
 		return nil, io.EOF
 	}
@@ -145,13 +148,17 @@ func (l *TensorFlow) Next(ctx context.Context) (*Batch, error) {
 	if err := receive(ctx, from); err != nil {
 		return nil, err
 	}
+	l.next++
+	return &s.batch, nil
+}
+
+// Refill is the second half of Next: see Halved.
+func (l *TensorFlow) Refill() {
 	if l.full != nil {
 		l.room <- struct{}{}
 	} else {
-		l.send(l.next + perThread*int64(l.c.Threads))
+		l.send(l.next - 1 + perThread*int64(l.c.Threads))
 	}
-	l.next++
-	return &s.batch, nil
 }
 
 // receive waits for an outcome or for the end of ctx.

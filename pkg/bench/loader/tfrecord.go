@@ -138,7 +138,10 @@ func (l *TFRecord) Start(epoch int, order Order) {
 }
 
 // Next waits for the next batch: see Loader.
-func (l *TFRecord) Next(ctx context.Context) (*Batch, error) {
+func (l *TFRecord) Next(ctx context.Context) (*Batch, error) { return next(ctx, l) }
+
+// Take is the first half of Next: see Halved.
+func (l *TFRecord) Take(ctx context.Context) (*Batch, error) {
 	if l.next >= l.c.Steps {
 		return nil, io.EOF
 	}
@@ -147,9 +150,11 @@ func (l *TFRecord) Next(ctx context.Context) (*Batch, error) {
 		return nil, err
 	}
 	l.next++
-	l.room <- struct{}{}
 	return &s.batch, nil
 }
+
+// Refill is the second half of Next: see Halved.
+func (l *TFRecord) Refill() { l.room <- struct{}{} }
 
 // Close tells all goroutines to end: see Loader.
 func (l *TFRecord) Close() { close(l.stop) }
