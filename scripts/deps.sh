@@ -3,7 +3,7 @@
 # says what is missing where not. Tests whose peer is missing fail when CI is set and are skipped, saying so, elsewhere.
 set -u
 
-packages="python3-numpy b3sum git qemu-user-static openssl zstd jq python3-yaml python3-h5py hdf5-tools python3-pil python3-pandas bzip2 xz-utils libhdf5-dev pkg-config docker-registry"
+packages="python3-numpy b3sum git qemu-user-static openssl zstd jq python3-yaml python3-h5py hdf5-tools python3-pil python3-pandas bzip2 xz-utils libhdf5-dev pkg-config docker-registry mpich libmpich-dev openmpi-bin libopenmpi-dev iproute2"
 [ "${BENCHPIN_LONG:-}" = 1 ] && packages="$packages python3-torch npm chromium"
 
 # duckdb brings DuckDB from the npm registry; its version is pinned because the tests read its answers.
@@ -55,6 +55,11 @@ present() {
 	hdf5-tools) command -v h5dump >/dev/null ;;
 	libhdf5-dev) pkg-config --exists hdf5 2>/dev/null ;;
 	pkg-config) command -v pkg-config >/dev/null ;;
+	mpich) command -v mpirun.mpich >/dev/null ;;
+	libmpich-dev) pkg-config --exists mpich 2>/dev/null ;;
+	openmpi-bin) command -v mpirun.openmpi >/dev/null ;;
+	libopenmpi-dev) pkg-config --exists ompi-c 2>/dev/null ;;
+	iproute2) command -v ip >/dev/null ;;
 	npm) command -v npm >/dev/null ;;
 	chromium) command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null ;;
 	python3-yaml) /usr/bin/python3 -c "import yaml" 2>/dev/null || python3 -c "import yaml" 2>/dev/null ;;

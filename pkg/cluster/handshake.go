@@ -60,7 +60,7 @@ func (w *World) Handshake(ctx context.Context, fields map[string]string) error {
 func (w *World) Agree(ctx context.Context, err error) error {
 	mine := map[string]string{}
 	if err != nil {
-		mine["error"] = bounded(err.Error())
+		mine["error"] = Bounded(err.Error())
 	}
 	var text string
 	if merr := w.exchange(ctx, mine, func(all []map[string]string) string { return failures(all, w.NodeOf) }, &text); merr != nil {
@@ -159,7 +159,7 @@ func valueOf(fields map[string]string, name string) string {
 	case value == "":
 		return `""`
 	}
-	return bounded(value)
+	return Bounded(value)
 }
 
 // processNames names some processes: each with its host, and after the first few how many more there are.

@@ -321,8 +321,12 @@ func (m *Member) observe(ctx context.Context) {
 	})
 }
 
-// cancelled aborts the group because ctx is done.
+// cancelled aborts the group because ctx is done. Where the world has ended, that is why.
 func (m *Member) cancelled(ctx context.Context) {
+	if w := m.group.world; w != nil && w.Err() != nil {
+		m.group.Abort(w.Err())
+		return
+	}
 	m.group.Abort(fmt.Errorf("cluster: rank %d stopped at the barrier: %w", m.rank, context.Cause(ctx)))
 }
 

@@ -135,7 +135,7 @@ func (w *World) Abort(err error) {
 		}
 		w.cancel(err)
 		if w.t != nil {
-			w.t.Abort(bounded(err.Error()))
+			w.t.Abort(Bounded(err.Error()))
 		}
 	})
 }
@@ -143,8 +143,8 @@ func (w *World) Abort(err error) {
 // Close ends the world for this process only, which tells nobody: it is for a process that has met the others for the last time.
 func (w *World) Close() { w.once.Do(func() { w.cancel(ErrClosed) }) }
 
-// bounded cuts the text of an abort to what one message carries.
-func bounded(s string) string {
+// Bounded cuts the text of an abort to what one message carries.
+func Bounded(s string) string {
 	if len(s) <= maxReason {
 		return s
 	}
