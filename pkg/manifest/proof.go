@@ -91,11 +91,7 @@ func (m *Manifest) Find(ctx context.Context, path string) (int64, Entry, error) 
 	for _, f := range frames[:i] {
 		index += f.Count
 	}
-	r, done, err := m.newReader()
-	if err != nil {
-		return 0, Entry{}, err
-	}
-	defer done()
+	r := entriesReader{m: m}
 	var found *Entry
 	r.yield = func(e Entry) error {
 		if e.Path == path {
@@ -115,7 +111,7 @@ func (m *Manifest) Find(ctx context.Context, path string) (int64, Entry, error) 
 	return index, *found, nil
 }
 
-// Prove returns the proof for the entry of that number. It reads, and checks, the manifest once; memory: one frame and the proof.
+// Prove returns the proof for the entry of that number. It reads, and checks, the manifest once; memory: that of Entries and the proof.
 func (m *Manifest) Prove(ctx context.Context, index int64) (Proof, error) {
 	ps, err := m.ProveAll(ctx, []int64{index})
 	if err != nil {
@@ -133,7 +129,7 @@ func (m *Manifest) ProvePath(ctx context.Context, path string) (Proof, error) {
 	return m.Prove(ctx, index)
 }
 
-// ProveAll returns the proofs for the entries of those numbers, in the order given, reading the manifest once. Memory: one frame, and
+// ProveAll returns the proofs for the entries of those numbers, in the order given, reading the manifest once. Memory: that of Entries, and
 // 32 x log2(n) bytes for each proof.
 func (m *Manifest) ProveAll(ctx context.Context, indices []int64) ([]Proof, error) {
 	n := m.header.Count
@@ -143,13 +139,7 @@ func (m *Manifest) ProveAll(ctx context.Context, indices []int64) ([]Proof, erro
 		}
 	}
 	c := newCollector(uint64(n), indices)
-	r, done, err := m.newReader()
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	r.yield = func(Entry) error { return nil }
-	r.leaf = c.leaf
+	r := entriesReader{m: m, yield: func(Entry) error { return nil }, leaf: c.leaf}
 	if err := r.all(ctx); err != nil {
 		return nil, err
 	}

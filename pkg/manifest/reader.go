@@ -3,11 +3,9 @@ package manifest
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
-	"github.com/klauspost/compress/zstd"
 	"github.com/opencontainers/go-digest"
 	"github.com/zeebo/blake3"
 )
@@ -75,37 +73,28 @@ func (m *Manifest) Close() error {
 
 // Entries calls yield for every entry in order and stops at its first error, which it returns as it is. It returns nil only
 // after all entries were read and found to be what the header says: bytes of every frame, order, counts, sizes and root. What
-// yield did before that may rest on entries that turn out to be damaged. Memory: one frame.
+// yield did before that may rest on entries that turn out to be damaged. Frames are read by a few goroutines ahead of yield, which is
+// called by this one. Memory: a frame for each of them and one more.
 func (m *Manifest) Entries(ctx context.Context, yield func(Entry) error) error {
-	r, done, err := m.newReader()
-	if err != nil {
-		return err
-	}
-	defer done()
-	r.yield = yield
+	r := entriesReader{m: m, yield: yield}
 	return r.all(ctx)
 }
 
-// newReader returns a reader of the entries; done must be called in the end.
-func (m *Manifest) newReader() (r *entriesReader, done func(), err error) {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxFrameBytes),
-		zstd.WithDecoderMaxWindow(maxWindow))
-	if err != nil {
-		return nil, nil, fmt.Errorf("manifest: zstd: %w", err)
-	}
-	return &entriesReader{m: m, zstd: d}, d.Close, nil
+// entriesReader holds the frames together that a manifest has, in their order.
+type entriesReader struct {
+	m     *Manifest
+	yield func(Entry) error
+	leaf  func(t *Tree, line []byte, hash [32]byte) // if not nil, called before a leaf is added to the tree
+	tree  Tree
+	last  string
+	bytes int64
 }
 
 // all reads every frame, and compares their sums with the header.
 func (r *entriesReader) all(ctx context.Context) error {
 	h := r.m.header
-	for i := range h.Frames {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("read manifest: %w", context.Cause(ctx))
-		}
-		if err := r.frame(i); err != nil {
-			return err
-		}
+	if err := r.frames(ctx); err != nil {
+		return err
 	}
 	if r.bytes != h.Bytes {
 		return fmt.Errorf("%w: the header says %d bytes, the entries sum to %d", ErrCount, h.Bytes, r.bytes)
@@ -116,107 +105,44 @@ func (r *entriesReader) all(ctx context.Context) error {
 	return nil
 }
 
-// maxWindow is the largest zstd window accepted; a frame of the largest size needs no more.
-const maxWindow = 32 << 20
-
-type entriesReader struct {
-	m             *Manifest
-	zstd          *zstd.Decoder
-	yield         func(Entry) error
-	leaf          func(t *Tree, line []byte, hash [32]byte) // if not nil, called before a leaf is added to the tree
-	buf           []byte
-	packed, plain []byte
-	tree          Tree
-	last          string
-	bytes         int64
-}
-
 // frame reads, checks and yields one frame.
 func (r *entriesReader) frame(i int) error {
-	f := &r.m.header.Frames[i]
-	fault := func(class Class, format string, args ...any) error {
-		return fmt.Errorf("%w: %s: frame %d at byte %d: %s", class, r.m.name, i, f.Offset, fmt.Sprintf(format, args...))
+	f, err := r.m.newFrameReader()
+	if err != nil {
+		return err
 	}
-	if err := r.load(f); err != nil {
-		if c := Class(""); errors.As(err, &c) {
-			return fmt.Errorf("%s: frame %d at byte %d: %w", r.m.name, i, f.Offset, err)
-		}
-		return fmt.Errorf("read %s: frame %d at byte %d: %w", r.m.name, i, f.Offset, err)
-	}
-	rest := r.plain
-	for n := int64(0); ; n++ {
-		if len(rest) == 0 {
-			if n != f.Count || r.last != f.Last {
-				return fault(ErrCount, "the header says %d entries up to %q, found %d up to %q", f.Count, f.Last, n, r.last)
-			}
-			return nil
-		}
-		line, more, ok := bytes.Cut(rest, []byte{'\n'})
-		if !ok {
-			return fault(ErrSyntax, "the last line has no line end")
-		}
-		rest = more
-		e, err := ParseEntry(line)
-		if err != nil {
-			return fmt.Errorf("%s: frame %d, line %d: %w", r.m.name, i, n+1, err)
-		}
-		if n == 0 && e.Path != f.First {
-			return fault(ErrCount, "the header says it begins with %q, found %q", f.First, e.Path)
-		}
-		if e.Path <= r.last {
-			return fault(ErrOrder, "line %d: %q stands after %q", n+1, e.Path, r.last)
-		}
-		if r.m.exclude.Match(e.Path) {
-			return fault(ErrExclude, "line %d: %q is an entry, and the header excludes it", n+1, e.Path)
+	defer f.close()
+	var p parsed
+	f.parse(i, &p)
+	return r.take(i, &p)
+}
+
+// take checks what a frame is beside those before it, and yields its entries.
+func (r *entriesReader) take(i int, p *parsed) error {
+	for n := range p.entries {
+		e := &p.entries[n]
+		if n == 0 && e.Path <= r.last {
+			return r.m.fault(i, ErrOrder, "line %d: %q stands after %q", n+1, e.Path, r.last)
 		}
 		if r.bytes += e.Size; r.bytes < 0 {
-			return fault(ErrLimit, "line %d: the sizes sum to more than 2^63-1 bytes", n+1)
+			return r.m.fault(i, ErrLimit, "line %d: the sizes sum to more than 2^63-1 bytes", n+1)
 		}
-		r.last = e.Path
-		r.buf = append(append(r.buf[:0], leafPrefix), line...)
-		hash := blake3.Sum256(r.buf)
 		if r.leaf != nil {
-			r.leaf(&r.tree, line, hash)
+			r.leaf(&r.tree, p.line(n), p.hashes[n])
 		}
-		r.tree.AddHash(hash)
-		if err := r.yield(e); err != nil {
+		if r.leaf != nil || !p.subtree {
+			r.tree.AddHash(p.hashes[n])
+		}
+		if err := r.yield(*e); err != nil {
 			return err
 		}
 	}
-}
-
-// load reads a frame's bytes, compares them with the header, and decompresses them under the sizes that it declares.
-func (r *entriesReader) load(f *Frame) error {
-	if int64(cap(r.packed)) < f.Size {
-		r.packed = make([]byte, f.Size)
+	if p.fault != nil {
+		return p.fault
 	}
-	r.packed = r.packed[:f.Size]
-	if n, err := r.m.entries.ReadAt(r.packed, f.Offset); n < len(r.packed) {
-		if err == nil || err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
-		return err
+	if r.leaf == nil && p.subtree {
+		r.tree.addSubtree(frameLevel, p.root)
 	}
-	if d := FormatDigest(blake3.Sum256(r.packed)); d != f.Digest {
-		return fmt.Errorf("%w: digest of its bytes: expected %s, found %s", ErrFrame, f.Digest, d)
-	}
-	var zh zstd.Header
-	if err := zh.Decode(r.packed); err != nil {
-		return fmt.Errorf("%w: zstd: %w", ErrFrame, err)
-	}
-	if zh.Skippable || !zh.HasFCS || zh.FrameContentSize != uint64(f.PlainSize) {
-		return fmt.Errorf("%w: zstd frame declares %d bytes, expected %d", ErrFrame, zh.FrameContentSize, f.PlainSize)
-	}
-	plain, err := r.zstd.DecodeAll(r.packed, r.plain[:0])
-	if err != nil {
-		return fmt.Errorf("%w: zstd: %w", ErrFrame, err)
-	}
-	r.plain = plain
-	if int64(len(plain)) != f.PlainSize {
-		return fmt.Errorf("%w: expected %d bytes after decompression, found %d", ErrFrame, f.PlainSize, len(plain))
-	}
-	if d := FormatDigest(blake3.Sum256(plain)); d != f.PlainDigest {
-		return fmt.Errorf("%w: digest of its lines: expected %s, found %s", ErrFrame, f.PlainDigest, d)
-	}
+	r.last = p.entries[len(p.entries)-1].Path // a frame has entries: its header was checked
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/zeebo/blake3"
@@ -82,10 +83,10 @@ func (m many) save(t testing.TB, path string, lines int64) {
 
 // TestMemory finds that live memory while writing, verifying, comparing and proving does not grow with the number of files.
 func TestMemory(t *testing.T) {
-	small, large, lines := 15_000, 60_000, 5_000
+	small, large, lines := 30_000, 90_000, 5_000
 	if os.Getenv("BENCHPIN_LONG") == "1" {
 		// Both sizes are looked at in the middle of a frame that follows a whole one, when all buffers are there.
-		small, large, lines = 280_000, 2_000_000, MaxFrameEntries
+		small, large, lines = 420_000, 2_000_000, MaxFrameEntries
 	}
 	dir := t.TempDir()
 	peaks := map[string]map[int]int64{"write": {}, "verify": {}, "diff": {}, "prove": {}}
@@ -122,7 +123,7 @@ func TestMemory(t *testing.T) {
 		}
 		// Nothing is called for each entry while proving: looked at is when a frame is read.
 		frames := &tapped{ReaderAt: m.entries, each: func(frame int) {
-			if frame > 0 {
+			if frame > maxAhead { // all that are read ahead have their memory
 				tap("prove")(lines)
 			}
 		}}
@@ -154,12 +155,15 @@ func TestMemory(t *testing.T) {
 // tapped calls each before every reading.
 type tapped struct {
 	io.ReaderAt
+	mu   sync.Mutex // frames are read by several goroutines
 	n    int
 	each func(n int)
 }
 
 func (t *tapped) ReadAt(p []byte, off int64) (int, error) {
+	t.mu.Lock()
 	t.each(t.n)
 	t.n++
+	t.mu.Unlock()
 	return t.ReaderAt.ReadAt(p, off)
 }
