@@ -3,9 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"path"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +27,7 @@ type dataFlags struct {
 }
 
 func (f *dataFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.data, "data", "", "`folder` of the data set; \"data pin\" and \"data verify\" also take s3://BUCKET[/PREFIX]")
+	cmd.Flags().StringVar(&f.data, "data", "", "`folder` of the data set, or s3://BUCKET[/PREFIX]")
 	cmd.Flags().StringVar(&f.manifest, "manifest", "", "`file` of the manifest's header (default: the data folder's path with .manifest.json; for a bucket its last element, in the working folder)")
 	cmd.Flags().IntVar(&f.workers, "workers", 0, "files that are generated or hashed at once (0: as many as the cores keep busy)")
 }
@@ -46,11 +43,8 @@ func (f *dataFlags) complete(w *workload.Workload) error {
 	if f.workers < 0 {
 		return usagef("--workers %d: expected 0 or more", f.workers)
 	}
-	if f.manifest == "" && pipeline.IsBucket(f.data) {
-		f.manifest = path.Base(strings.TrimSuffix(f.data, "/")) + ".manifest.json"
-	}
 	if f.manifest == "" {
-		f.manifest = filepath.Clean(f.data) + ".manifest.json"
+		f.manifest = pipeline.ManifestBeside(f.data)
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 	}
 	flags.add(cmd)
 	cold.add(cmd)
-	cmd.Flags().StringVar(&data, "data", "", "`folder` of a data set to take as it is, instead of generating one; nothing is written into it")
+	cmd.Flags().StringVar(&data, "data", "", "`folder`, or s3://BUCKET[/PREFIX], of a data set to take as it is, instead of generating one; nothing is written into it")
 	cmd.Flags().StringArrayVar(&exclude, "exclude", nil, "with --data: leave out files and folders of this `pattern`, as \"data pin\" does; may be repeated")
 	pinned.add(cmd)
 	cmd.Flags().BoolVar(&certify, "certify", false, "measure how much of the data set repeats and how far it compresses, and attest it with the result")

@@ -97,7 +97,7 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 	data.add(cmd)
 	pinned.add(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "run `folder`; results are never overwritten (default: runs/<id>)")
-	cmd.Flags().StringVar(&checkpoints, "checkpoints", "", "`folder` that checkpoints are written to (default: checkpoint.checkpoint_folder)")
+	cmd.Flags().StringVar(&checkpoints, "checkpoints", "", "`folder`, or s3://BUCKET[/PREFIX], that checkpoints are written to (default: checkpoint.checkpoint_folder)")
 	verify.add(cmd)
 	cmd.Flags().BoolVar(&effect, "observer-effect", false, "with --verify inline: run the timed part four times, in turns without hashing and with it, and record the difference in AU")
 	cmd.Flags().BoolVar(&overwrite, "overwrite-checkpoints", false, overwriteUsage)

@@ -82,7 +82,7 @@ func (a *accelerator) open(ctx context.Context, epoch int) error {
 	if a.leads() {
 		cold := a.p.workload.Benchpin.ColdCache
 		var dropped *record.Dropped
-		if cold == workload.ColdEpoch || cold == workload.ColdAll || (cold == workload.ColdStart && epoch == 1) {
+		if a.o.Evict != nil && (cold == workload.ColdEpoch || cold == workload.ColdAll || (cold == workload.ColdStart && epoch == 1)) {
 			var err error
 			if dropped, err = a.drop(ctx); err != nil {
 				return fmt.Errorf("epoch %d: drop the data set from the page cache: %w", epoch, err)

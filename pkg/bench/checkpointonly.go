@@ -182,7 +182,7 @@ func supportedCheckpointOnly(w *workload.Workload) error {
 		allowed    []string
 	}{
 		{"framework", w.Framework, []string{"pytorch", "tensorflow"}},
-		{"storage.storage_type", w.Storage.StorageType, []string{"local_fs", parallelFS}},
+		{"storage.storage_type", w.Storage.StorageType, []string{"local_fs", parallelFS, objectStore}},
 		{"benchpin.order", w.Benchpin.Order, []string{workload.OrderNumpy, workload.OrderDLIO}},
 	} {
 		if !slices.Contains(k.allowed, k.found) {

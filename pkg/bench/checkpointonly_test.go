@@ -412,7 +412,7 @@ func TestCheckpointOnlyPlans(t *testing.T) {
 		{[]string{"checkpoint.mode subset", "model.parallelism.data"}, ErrImpossible, func(w *workload.Workload) { w.Checkpoint.Mode = "subset" }},
 		{[]string{"storage.storage_type", "framework", "checkpoint.checkpoint_mechanism_classname"},
 			ErrUnsupported, func(w *workload.Workload) {
-				w.Storage.StorageType, w.Framework = "s3", "jax"
+				w.Storage.StorageType, w.Framework = "aistore", "jax"
 				w.Checkpoint.CheckpointMechanismClassname = "a.B"
 			}},
 	} {

@@ -23,6 +23,9 @@ type Saved interface {
 	Resident(name string) (bytes int64, err error)
 }
 
+// uncacheable is a Saved whose files are in no page cache of this machine: dropping them has no meaning, and is not tried.
+type uncacheable interface{ Uncacheable() bool }
+
 // ErrCheckpoint is wrapped by the error of a run that read back a checkpoint which is not what was written.
 var ErrCheckpoint = checkpoint.ErrDiffers
 
@@ -275,6 +278,9 @@ func (r *only) names(yield func(name string, size int64) error) error {
 
 // evict drops the checkpoints from the page cache, outside of the clock: a model is loaded by a machine that did not just write it.
 func (r *only) evict(ctx context.Context) error {
+	if s, ok := r.o.Saved.(uncacheable); ok && s.Uncacheable() {
+		return nil
+	}
 	e := &record.Eviction{}
 	before, after := new(record.Int), new(record.Int)
 	count := func(sum **record.Int, name string) {

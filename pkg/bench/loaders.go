@@ -99,6 +99,11 @@ func (r *reading) whole() bool {
 	return !partial
 }
 
+// ReadsParts is true where a sample is read without the rest of its file: a store that fetches whole files would fetch for nothing.
+func (p *Plan) ReadsParts() bool {
+	return p.order != nil && !p.reading.fileless() && p.reading.streamed == nil && !p.reading.whole()
+}
+
 // workers is the number of goroutines that read for one accelerator.
 func (r *reading) workers() int64 {
 	if r.idle() {

@@ -53,6 +53,9 @@ const directFS = "direct_fs"
 // parallelFS is the storage type of a parallel file system, which is a folder like any other. (DLIO knows the word and fails.)
 const parallelFS = "parallel_fs"
 
+// objectStore is the storage type of a bucket of an object server. Its files are read like any other; only their store knows.
+const objectStore = "s3"
+
 // direct says whether the workload asks for reads past the page cache.
 func direct(w *workload.Workload) bool { return w.Reader.ODirect || w.Storage.StorageType == directFS }
 

@@ -170,7 +170,7 @@ func TestUnsupportedWorkloads(t *testing.T) {
 		{"reader.data_loader_classname", "a.B", func(w *workload.Workload) { w.Reader.DataLoaderClassname = "a.B" }},
 		{"reader.reader_classname", "a.C", func(w *workload.Workload) { w.Reader.ReaderClassname = "a.C" }},
 		{"reader.data_loader_sampler", "iterative", func(w *workload.Workload) { w.Reader.DataLoaderSampler = "iterative" }},
-		{"storage.storage_type", "s3", func(w *workload.Workload) { w.Storage.StorageType = "s3" }},
+		{"storage.storage_type", "aistore", func(w *workload.Workload) { w.Storage.StorageType = "aistore" }},
 		{"benchpin.order", "other", func(w *workload.Workload) { w.Benchpin.Order = "other" }},
 		{"checkpoint.checkpoint_mechanism_classname", "a.D", func(w *workload.Workload) {
 			w.Workflow.Checkpoint, w.Checkpoint.CheckpointMechanismClassname = true, "a.D"

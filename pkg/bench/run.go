@@ -44,6 +44,9 @@ type Options struct {
 	// Evict drops the data set's pages from the page cache. It is called outside of the clock, as benchpin.cold_cache asks: before
 	// the first epoch, before every one, or never. May be nil when it asks for never.
 	Evict func(ctx context.Context) error
+	// Uncacheable is true where no page cache of this machine can hold the data set: then benchpin.cold_cache asks for nothing, and Evict
+	// may be nil.
+	Uncacheable bool
 	// Progress is told how far the run is, a few times a second, while an accelerator sleeps. May be nil. It must be quick.
 	Progress func(Progress)
 	// Confirm opens files once the clock has stopped, to compare what was read of them with the manifest (benchpin.verify: inline). Nil: Data.
@@ -291,7 +294,7 @@ func newRun(ctx context.Context, o Options) (*run, error) {
 	if world.Size() > 1 && world.Rank() == 0 && (o.AllSteps == nil || p.eval != nil && o.AllEvalSteps == nil) {
 		return nil, errors.New("run: expected a place for the step times of all processes")
 	}
-	if o.Evict == nil && p.workload.Benchpin.ColdCache != workload.ColdNone {
+	if o.Evict == nil && !o.Uncacheable && p.workload.Benchpin.ColdCache != workload.ColdNone {
 		return nil, fmt.Errorf("run: benchpin.cold_cache is %s; expected a way to evict the data set from the page cache",
 			p.workload.Benchpin.ColdCache)
 	}

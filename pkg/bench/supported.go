@@ -86,7 +86,9 @@ func supported(w *workload.Workload, ds Dataset) (reading, error) {
 	if refused, those := rd.containers(w.Dataset.Format); refused && bad == nil {
 		refuse(true, "dataset.format", fmt.Sprintf("%q", w.Dataset.Format), those)
 	}
-	word("storage.storage_type", w.Storage.StorageType, "local_fs", parallelFS, directFS)
+	word("storage.storage_type", w.Storage.StorageType, "local_fs", parallelFS, directFS, objectStore)
+	refuse(w.Storage.StorageType == objectStore && w.Reader.ODirect, "reader.odirect", true,
+		"false with storage.storage_type s3: objects are in no page cache that reads could go past")
 	word("benchpin.order", w.Benchpin.Order, workload.OrderNumpy, workload.OrderDLIO)
 	e.Keys = append(e.Keys, unsupportedCheckpoints(w)...)
 	if len(e.Keys) > 0 {

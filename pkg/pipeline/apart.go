@@ -43,11 +43,8 @@ func apartForRun(w *workload.Workload, data, out, checkpoints, manifest string) 
 	return apart(data, place{out, "run folder"}, place{checkpoints, "checkpoint folder"}, place{manifest, "manifest"})
 }
 
-// apart refuses a pipeline's folder in which the data folder holds the other parts, as it does when it is a symbolic link to one of the
-// folders above.
-func (l Layout) apart() error { return l.apartFrom(l.Data()) }
-
-// apartFrom is apart for a data folder that stands elsewhere.
+// apartFrom refuses a pipeline's folder of which the data folder holds the other parts, as it does when it is a symbolic link to one of
+// the folders above.
 func (l Layout) apartFrom(data string) error {
 	return apart(data, place{l.Run("new"), "run folder"}, place{l.Checkpoints(), "checkpoints"}, place{l.Archive(), "archive"},
 		place{l.PrivateKey(), "key"}, place{l.Manifest(), "manifest"})

@@ -17,6 +17,10 @@ func (o *Options) asItIs(ctx context.Context, l Layout, out *Outcome) (*Outcome,
 	if bench.CheckpointOnly(o.Workload.Workload) {
 		return out, unfit(errors.New("the workload reads no data, and a data folder was given (--data); leave one of the two out"))
 	}
+	_, checkpoints := o.places(l)
+	if err := placed(o.Workload.Workload, o.Data, false); err != nil {
+		return out, err
+	}
 	if err := l.apartFrom(o.Data); err != nil {
 		return out, err
 	}
@@ -25,7 +29,7 @@ func (o *Options) asItIs(ctx context.Context, l Layout, out *Outcome) (*Outcome,
 		return out, err
 	}
 	defer unlock()
-	h, err := Pin(ctx, PinOptions{Data: o.Data, Manifest: l.Manifest(), Workers: o.Workers, Exclude: o.Exclude, Layout: o.Layout,
+	h, err := Pin(ctx, PinOptions{Workload: o.Workload.Workload, Data: o.Data, Manifest: l.Manifest(), Workers: o.Workers, Exclude: o.Exclude, Layout: o.Layout,
 		Notify: o.Notify})
 	if errors.Is(err, ErrPinned) {
 		return out, fmt.Errorf("%w, or give --dir another folder", err)
@@ -42,7 +46,7 @@ func (o *Options) asItIs(ctx context.Context, l Layout, out *Outcome) (*Outcome,
 	}
 	o.Workload = resolved
 	if !o.OverwriteCheckpoints {
-		if err := ownCheckpoints(ctx, plan, l.Checkpoints()); err != nil {
+		if err := ownCheckpoints(ctx, plan, checkpoints, false); err != nil {
 			return out, err
 		}
 	}
@@ -85,16 +89,17 @@ func (o *Options) prepare(l Layout, out *Outcome) (unlock func(), err error) {
 // keep a result from its archive.
 func (o *Options) runAndArchive(ctx context.Context, l Layout, data string, out *Outcome) (missed, err error) {
 	if o.Certify && !bench.CheckpointOnly(o.Workload.Workload) {
-		c, err := Certify(ctx, CertifyOptions{Data: data, Manifest: l.Manifest(), Workers: o.Workers, Out: l.Certificate(), Notify: o.Notify})
+		c, err := Certify(ctx, CertifyOptions{Workload: o.Workload.Workload, Data: data, Manifest: l.Manifest(), Workers: o.Workers, Out: l.Certificate(), Notify: o.Notify})
 		if err != nil {
 			return nil, asVerification(err)
 		}
 		o.stage("found    %s", c.Sentence())
 		o.certificate = l.Certificate()
 	}
+	_, checkpoints := o.places(l)
 	id := NewID(time.Now())
 	out.Run = l.Run(id)
-	rec, missed := Run(ctx, RunOptions{Workload: o.Workload, Data: data, Manifest: l.Manifest(), Checkpoints: l.Checkpoints(),
+	rec, missed := Run(ctx, RunOptions{Workload: o.Workload, Data: data, Manifest: l.Manifest(), Checkpoints: checkpoints,
 		OverwriteCheckpoints: o.OverwriteCheckpoints, Out: out.Run, ID: id, Journal: o.Journal, Preregistered: o.Preregistered, Workers: o.Workers, SampleSeed: o.SampleSeed, Redact: o.Redact, Tool: o.Tool,
 		Notify: o.Notify})
 	out.Record = rec

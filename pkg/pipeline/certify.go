@@ -18,12 +18,15 @@ import (
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/store"
+	"github.com/benchpin/benchpin/pkg/workload"
 )
 
 // CertifyOptions says which data set to measure, and how much of it.
 type CertifyOptions struct {
 	// Data is where the data set is, Manifest the path of its manifest's header.
 	Data, Manifest string
+	// Workload says how a bucket is reached, beside the environment; nil: the environment alone.
+	Workload *workload.Workload
 	// SampleBytes, where it is not 0, is how many bytes are enough.
 	SampleBytes int64
 	// Workers is how many files are read at once; below 1: the number of cores.
@@ -49,7 +52,7 @@ func Certify(ctx context.Context, o CertifyOptions) (*certificate.Certificate, e
 		return nil, fmt.Errorf("%w; \"benchpin data pin\" and \"benchpin data generate\" make manifests", err)
 	}
 	defer m.Close()
-	st, err := OpenData(ctx, o.Data, store.FolderOptions{Uncached: true, Resident: true})
+	st, err := openPlace(ctx, o.Workload, o.Data, false, store.FolderOptions{Uncached: true, Resident: true})
 	if err != nil {
 		return nil, err
 	}

@@ -35,14 +35,6 @@ type DLIOOptions struct {
 // ErrNothingToDo is the error of a workload none of whose phases is on.
 var ErrNothingToDo = errors.New("nothing to do")
 
-// DataFolder is where a workload has its data set: dataset.data_folder below storage.storage_root, or as it is where it is absolute.
-func DataFolder(w *workload.Workload) string {
-	if filepath.IsAbs(w.Dataset.DataFolder) {
-		return filepath.Clean(w.Dataset.DataFolder)
-	}
-	return filepath.Join(w.Storage.StorageRoot, w.Dataset.DataFolder)
-}
-
 // DLIO does what DLIO's program does with a workload: it generates the data set where workflow.generate_data asks for it, then trains or
 // writes checkpoints where workflow.train or workflow.checkpoint ask for it, and leaves DLIO's files in the folder of results, with our
 // record beside them. Without dataset.keep_files the data set is removed after training. The record is nil where nothing but data was
@@ -56,20 +48,20 @@ func DLIO(ctx context.Context, o DLIOOptions) (rec *record.Record, err error) {
 	}
 	data := DataFolder(w)
 	if o.Manifest == "" {
-		o.Manifest = filepath.Clean(data) + ".manifest.json"
+		o.Manifest = ManifestBeside(data)
 	}
 	if f.GenerateData && (f.Train || f.Checkpoint) {
 		// What cannot be run is refused before hours of generating.
 		plan, err := Plan(ctx, w, "")
 		if err == nil && !o.OverwriteCheckpoints {
-			err = ownCheckpoints(ctx, plan, w.Checkpoint.CheckpointFolder)
+			err = ownCheckpoints(ctx, plan, checkpointFolder(w), false)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	if f.GenerateData || f.Train {
-		if err := apartForRun(w, data, o.Out, w.Checkpoint.CheckpointFolder, o.Manifest); err != nil {
+		if err := apartForRun(w, data, o.Out, checkpointFolder(w), o.Manifest); err != nil {
 			return nil, err
 		}
 	}
@@ -104,7 +96,7 @@ func DLIO(ctx context.Context, o DLIOOptions) (rec *record.Record, err error) {
 	if err != nil || w.Dataset.KeepFiles || !f.Train {
 		return rec, err
 	}
-	if err := RemoveData(ctx, data, o.Manifest); err != nil {
+	if err := RemoveData(ctx, w, data, o.Manifest); err != nil {
 		return rec, err
 	}
 	if err := keepManifest(o.Manifest, o.Out); err != nil {

@@ -95,7 +95,10 @@ func (r *run) unchanged(ctx context.Context) error {
 		}
 		return nil
 	})
-	const looking = 16 // at once: a network takes its time to tell
+	looking := 16 // at once: a network takes its time to tell
+	if IsBucket(r.Data) {
+		looking = lookingAtOnce
+	}
 	for range looking {
 		g.Go(func() error {
 			for f := range files {

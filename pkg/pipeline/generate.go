@@ -7,10 +7,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"runtime"
 	"slices"
 	"time"
 
-	"github.com/benchpin/benchpin/pkg/bench"
 	"github.com/benchpin/benchpin/pkg/datagen"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/store"
@@ -20,7 +20,8 @@ import (
 // GenerateOptions says which data set to make and where.
 type GenerateOptions struct {
 	Workload *workload.Workload
-	// Data is the folder of the data set, Manifest the path of the manifest's header.
+	// Data is the folder of the data set, or the address of the bucket that it is to be written into, s3://BUCKET[/PREFIX]; Manifest is
+	// the path of the manifest's header.
 	Data, Manifest string
 	// Workers is how many files are written at once; below 1: the number of cores.
 	Workers int
@@ -31,7 +32,7 @@ type GenerateOptions struct {
 // what the recipe says and kept when equal; a folder that holds anything else is refused. The error wraps ErrVerification where the
 // manifest says that this data set was made there, and it was altered since.
 func Generate(ctx context.Context, o GenerateOptions) (manifest.Header, error) {
-	if err := localData(o.Workload); err != nil {
+	if err := placed(o.Workload, o.Data, false); err != nil {
 		return manifest.Header{}, err
 	}
 	recipe, err := datagen.FromWorkload(o.Workload)
@@ -44,7 +45,7 @@ func Generate(ctx context.Context, o GenerateOptions) (manifest.Header, error) {
 	if err := apart(o.Data, place{o.Manifest, "--manifest"}); err != nil {
 		return manifest.Header{}, err
 	}
-	st, err := store.NewFolder(o.Data, store.FolderOptions{Begin: true})
+	st, err := openPlace(ctx, o.Workload, o.Data, false, store.FolderOptions{Begin: true})
 	if err != nil {
 		return manifest.Header{}, err
 	}
@@ -52,7 +53,7 @@ func Generate(ctx context.Context, o GenerateOptions) (manifest.Header, error) {
 	o.stage("generate %s into %s", counted(recipe.Files(), "file"), o.Data)
 	start := time.Now()
 	h, err := datagen.Generate(ctx, st, recipe, datagen.Options{
-		Workers: o.Workers, Manifest: o.Manifest,
+		Workers: generators(o.Data, o.Workers), Manifest: o.Manifest,
 		Progress: func(p datagen.Progress) { o.progress("generate", p.Files, p.AllFiles, p.Bytes, p.AllBytes) },
 	})
 	if err != nil {
@@ -71,19 +72,24 @@ func available(r datagen.Recipe) error {
 	return nil
 }
 
-// localData refuses workloads whose data belongs into an object store: a folder that is named like a bucket would not be it.
-func localData(w *workload.Workload) error {
-	if slices.Contains([]string{"local_fs", "parallel_fs", "direct_fs"}, w.Storage.StorageType) {
-		return nil
+// mostGenerators is how many objects are written at once if nobody says: a bucket takes its time for each, and each may hold several
+// parts in memory (s3.Options).
+const mostGenerators = 8
+
+// generators is how many files are made at once: as asked, or the package's own choice (0) for a folder.
+func generators(data string, asked int) int {
+	if asked > 0 || !IsBucket(data) {
+		return asked
 	}
-	return &bench.UnsupportedError{Keys: []bench.Unsupported{{
-		Key: "storage.storage_type", Found: fmt.Sprintf("%q", w.Storage.StorageType), Supported: "local_fs, parallel_fs, direct_fs"}}}
+	return max(mostGenerators, runtime.GOMAXPROCS(0))
 }
 
 // PinOptions says which data set to pin: a folder, or the objects of s3://BUCKET[/PREFIX].
 type PinOptions struct {
 	Data, Manifest string
-	Workers        int
+	// Workload says how the bucket is reached, beside the environment; nil: the environment alone.
+	Workload *workload.Workload
+	Workers  int
 	// Exclude is what is no part of the data set (manifest.ParseExclude); it becomes part of the manifest.
 	Exclude []string
 	// Lineage is what the data set was derived from; nil where nobody says.
@@ -127,7 +133,7 @@ func Pin(ctx context.Context, o PinOptions) (manifest.Header, error) {
 			return manifest.Header{}, err
 		}
 	}
-	st, err := OpenData(ctx, o.Data, store.FolderOptions{Uncached: true, Resident: true, Settle: o.DigestCache != ""})
+	st, err := openPlace(ctx, o.Workload, o.Data, false, store.FolderOptions{Uncached: true, Resident: true, Settle: o.DigestCache != ""})
 	if err != nil {
 		return manifest.Header{}, err
 	}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -88,6 +89,15 @@ func (o *Outcome) Close() error {
 	return o.Verification.Close()
 }
 
+// places are where the data set and checkpoints of a pipeline go: below its folder, or into the bucket that the workload names.
+func (o *Options) places(l Layout) (data, checkpoints string) {
+	data, checkpoints = cmp.Or(o.Data, l.Data()), l.Checkpoints()
+	if w := o.Workload.Workload; w.Storage.StorageType == objectStore {
+		data, checkpoints = cmp.Or(o.Data, DataFolder(w)), checkpointFolder(w)
+	}
+	return data, checkpoints
+}
+
 // Pipeline goes the whole way: plan, generate, pin, verify, run, attest, archive, and verify the archive again. A data set that is
 // there already is compared with what its recipe says and kept; without dataset.keep_files it is removed at the end. The outcome
 // holds what was reached, whatever the error. A run that misses its thresholds is a result like any other: it is attested and archived,
@@ -120,13 +130,17 @@ func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 		o.stage("plan     %s, %s x %s, %s in %s; expected %.1f s", counted(plan.Accelerators, "accelerator"), counted(plan.Epochs, "epoch"),
 			counted(plan.StepsPerEpoch, "step"), gigabytes(int64(plan.BytesPerEpoch)), counted(plan.Files, "file"), plan.ExpectedSeconds)
 	}
+	data, checkpoints := o.places(l)
 	if !only {
-		if err := l.apart(); err != nil {
+		if err := placed(o.Workload.Workload, data, false); err != nil {
+			return out, err
+		}
+		if err := l.apartFrom(data); err != nil {
 			return out, err
 		}
 	}
 	if !o.OverwriteCheckpoints {
-		if err := ownCheckpoints(ctx, plan, l.Checkpoints()); err != nil {
+		if err := ownCheckpoints(ctx, plan, checkpoints, false); err != nil {
 			return out, err
 		}
 	}
@@ -136,20 +150,20 @@ func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 	}
 	defer unlock()
 	if !only {
-		_, err = Generate(ctx, GenerateOptions{Workload: o.Workload.Workload, Data: l.Data(), Manifest: l.Manifest(), Workers: o.Workers,
+		_, err = Generate(ctx, GenerateOptions{Workload: o.Workload.Workload, Data: data, Manifest: l.Manifest(), Workers: o.Workers,
 			Notify: o.Notify})
 		if err != nil {
 			return out, err
 		}
 	}
-	missed, err := o.runAndArchive(ctx, l, l.Data(), out)
+	missed, err := o.runAndArchive(ctx, l, data, out)
 	if err != nil {
 		return out, errors.Join(missed, err)
 	}
 	if only || o.Workload.Workload.Dataset.KeepFiles {
 		return out, missed
 	}
-	err = RemoveData(ctx, l.Data(), l.Manifest())
+	err = RemoveData(ctx, o.Workload.Workload, data, l.Manifest())
 	if err == nil {
 		err = keepManifest(l.Manifest(), out.Run)
 	}

@@ -14,12 +14,13 @@ import (
 
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/store"
+	"github.com/benchpin/benchpin/pkg/workload"
 )
 
 // RemoveData deletes a data set after its run, as dataset.keep_files asks when it is false: the files that the manifest lists, where they
 // still have the size that it says, and the folders that this leaves empty. Everything else in the folder stays. What was deleted can be
-// generated again, byte for byte.
-func RemoveData(ctx context.Context, data, manifestPath string) (err error) {
+// generated again, byte for byte. A bucket is reached as the workload says.
+func RemoveData(ctx context.Context, w *workload.Workload, data, manifestPath string) (err error) {
 	m, err := manifest.Open(manifestPath)
 	if err != nil {
 		return err
@@ -28,7 +29,7 @@ func RemoveData(ctx context.Context, data, manifestPath string) (err error) {
 	if m.Header().Recipe == nil {
 		return fmt.Errorf("remove the data set: %s has no recipe, so that its files could not be made again; they are kept", manifestPath)
 	}
-	st, err := store.NewFolder(data, store.FolderOptions{})
+	st, err := openPlace(ctx, w, data, false, store.FolderOptions{})
 	if err != nil {
 		return err
 	}
@@ -49,6 +50,9 @@ func RemoveData(ctx context.Context, data, manifestPath string) (err error) {
 	})
 	if err != nil {
 		return fmt.Errorf("remove the data set: %w", err)
+	}
+	if IsBucket(data) {
+		return nil // which has no folders
 	}
 	// Inner folders first.
 	var dirs []string

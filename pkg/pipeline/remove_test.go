@@ -52,7 +52,7 @@ func TestRemoveDataTouchesNothingElse(t *testing.T) {
 	if err := os.WriteFile(changed, []byte("changed"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := RemoveData(t.Context(), l.Data(), l.Manifest()); err != nil {
+	if err := RemoveData(t.Context(), nil, l.Data(), l.Manifest()); err != nil {
 		t.Fatal(err)
 	}
 	var left []string
@@ -71,7 +71,7 @@ func TestRemoveDataTouchesNothingElse(t *testing.T) {
 	if _, err := Pin(t.Context(), PinOptions{Data: l.Data(), Manifest: pinned}); err != nil {
 		t.Fatal(err)
 	}
-	if err := RemoveData(t.Context(), l.Data(), pinned); err == nil {
+	if err := RemoveData(t.Context(), nil, l.Data(), pinned); err == nil {
 		t.Error("a data set without a recipe was removed")
 	}
 	if _, err := os.Stat(mine); err != nil {

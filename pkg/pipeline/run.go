@@ -29,9 +29,9 @@ const (
 // RunOptions says what to run, on what, and where the result goes.
 type RunOptions struct {
 	Workload *workload.Resolved
-	// Data is the folder of the data set, Manifest the path of its manifest's header.
+	// Data is the folder of the data set, or the address of its bucket, s3://BUCKET[/PREFIX]; Manifest is the path of its manifest's header.
 	Data, Manifest string
-	// Checkpoints is the folder that checkpoints are written to; "" is the workload's.
+	// Checkpoints is the folder, or the address of the bucket, that checkpoints are written to; "" is the workload's.
 	Checkpoints string
 	// OverwriteCheckpoints lets checkpoints replace files that are not those of this very workload.
 	OverwriteCheckpoints bool
@@ -85,7 +85,7 @@ func Run(ctx context.Context, o RunOptions) (rec *record.Record, err error) {
 	}
 	defer r.close()
 	if !bench.CheckpointOnly(r.w) && !o.OverwriteCheckpoints {
-		if err := ownCheckpoints(ctx, r.plan, o.Checkpoints); err != nil {
+		if err := r.ownCheckpoints(ctx, r.plan); err != nil {
 			return nil, err
 		}
 	}
@@ -126,7 +126,7 @@ type run struct {
 	manifest *manifest.Manifest
 	files    *pinnedFiles
 	plan     *bench.Plan
-	data     *store.Folder
+	data     placeStore
 	// known are the identities of all files before the run, by the recipe's numbers: when they were verified, or when they were looked
 	// at because they will be verified after it. Nil when neither was done.
 	known    []store.Info
@@ -145,7 +145,10 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 		o.ID = NewID(time.Now())
 	}
 	if o.Checkpoints == "" {
-		o.Checkpoints = r.w.Checkpoint.CheckpointFolder
+		o.Checkpoints = checkpointFolder(r.w)
+	}
+	if err := r.placed(); err != nil {
+		return nil, err
 	}
 	if !bench.CheckpointOnly(r.w) {
 		if err := apartForRun(r.w, o.Data, o.Out, o.Checkpoints, o.Manifest); err != nil {
@@ -160,7 +163,7 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := ownCheckpoints(ctx, plan, o.Checkpoints); err != nil {
+		if err := r.ownCheckpoints(ctx, plan); err != nil {
 			return nil, err
 		}
 	}
@@ -203,7 +206,7 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 		r.close()
 		return nil, err
 	}
-	if r.data, err = store.NewFolder(o.Data, store.FolderOptions{}); err != nil {
+	if r.data, err = r.at(ctx, o.Data, store.FolderOptions{}); err != nil {
 		r.close()
 		return nil, err
 	}
@@ -245,17 +248,17 @@ func (r *run) timesFile(name string) (*os.File, error) {
 
 // run carries out the plan and writes the record.
 func (r *run) run(ctx context.Context) (*record.Record, error) {
-	saves, err := store.NewFolder(r.Checkpoints, store.FolderOptions{Sync: r.w.Checkpoint.Fsync})
+	saves, err := r.at(ctx, r.Checkpoints, store.FolderOptions{Sync: r.w.Checkpoint.Fsync})
 	if err != nil {
 		return nil, err
 	}
 	defer saves.Close()
 	only := bench.CheckpointOnly(r.w)
 	asked := environment.Request{Results: r.Out, Redact: r.Redact}
-	if !only {
+	if !only && !IsBucket(r.Data) {
 		asked.Data = r.Data
 	}
-	if r.plan.Checkpoints > 0 || only {
+	if (r.plan.Checkpoints > 0 || only) && !IsBucket(r.Checkpoints) {
 		asked.Checkpoints = r.Checkpoints
 	}
 	env := environment.Collect(ctx, asked)
@@ -282,19 +285,18 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 			}
 			times = append(times, f)
 		}
-		data := r.data
-		if r.plan.Direct {
-			if data, err = r.direct(); err != nil {
-				return nil, err
-			}
-			defer data.Close()
+		data, err := r.reading(ctx)
+		if err != nil {
+			return nil, err
 		}
-		if options.Storage, err = r.meter(ctx); err != nil {
+		defer data.Close()
+		if options.Storage, err = r.storageMeter(ctx, data); err != nil {
 			return nil, err
 		}
 		r.stage("run      %s x %s x %s, batch %d, %s to read", counted(r.plan.Epochs, "epoch"), counted(r.plan.StepsPerEpoch, "step"),
 			counted(r.plan.Accelerators, "accelerator"), r.plan.BatchSize, gigabytes(int64(r.plan.BytesTotal)))
 		options.Dataset, options.Data, options.Steps, options.Identity, options.Evict = r.files.dataset(), data, times[0], r.identity, r.evict
+		r.uncached(&options)
 		if len(times) > 1 {
 			options.EvalSteps = times[1]
 		}
@@ -307,7 +309,7 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 		if err := r.roomForInline(env); err != nil {
 			return nil, err
 		}
-		confirm, err := store.NewFolder(r.Data, store.FolderOptions{Uncached: true})
+		confirm, err := r.at(ctx, r.Data, store.FolderOptions{Uncached: true})
 		if err != nil {
 			return nil, err
 		}

@@ -54,8 +54,8 @@ func freshFolder(dir string) error {
 
 // ownCheckpoints refuses a checkpoint folder that holds something else under the names of the plan's checkpoints. Those that an earlier
 // run of the same workload left are written over, as DLIO does.
-func ownCheckpoints(ctx context.Context, plan *bench.Plan, folder string) error {
-	st, err := store.NewFolder(folder, store.FolderOptions{})
+func ownCheckpoints(ctx context.Context, plan *bench.Plan, folder string, again bool) error {
+	st, err := openPlace(ctx, plan.Workload(), folder, again, store.FolderOptions{})
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,9 @@ import (
 
 // look takes the identity of every file before a run whose data set is verified after it: what is hashed then must be what was read.
 func (r *run) look(ctx context.Context) error {
+	if IsBucket(r.Data) {
+		return r.lookAtBucket(ctx)
+	}
 	known := make([]store.Info, len(r.files.byEntry))
 	index, now, again := 0, time.Now(), false
 	err := r.manifest.Entries(ctx, func(e manifest.Entry) error {
@@ -54,7 +57,7 @@ func (r *run) look(ctx context.Context) error {
 
 // verify compares the data set with its manifest without leaving more of it in the page cache than was there.
 func (r *run) verify(ctx context.Context) error {
-	uncached, err := store.NewFolder(r.Data, store.FolderOptions{Uncached: true, Resident: true, Settle: true})
+	uncached, err := r.at(ctx, r.Data, store.FolderOptions{Uncached: true, Resident: true, Settle: true})
 	if err != nil {
 		return err
 	}

@@ -38,8 +38,8 @@ type meteredSystem struct {
 }
 
 // meter finds the file systems of the files that the run reads.
-func (r *run) meter(ctx context.Context) (*meter, error) {
-	m := &meter{data: r.data}
+func (r *run) meter(ctx context.Context, data *store.Folder) (*meter, error) {
+	m := &meter{data: data}
 	for range r.read() {
 		m.files++
 	}
@@ -59,7 +59,7 @@ func (r *run) meter(ctx context.Context) (*meter, error) {
 		}
 		s := by[info.Device]
 		if s == nil {
-			s = &meteredSystem{device: info.Device, meter: environment.NewMeter(r.data.Root(), info.Device)}
+			s = &meteredSystem{device: info.Device, meter: environment.NewMeter(data.Root(), info.Device)}
 			by[info.Device] = s
 			m.systems = append(m.systems, s)
 		}

@@ -1,6 +1,9 @@
 package workload
 
-import "reflect"
+import (
+	"reflect"
+	"strings"
+)
 
 // inertKeys are the keys that are accepted, whatever they say, and change nothing: neither the data nor the run (docs/dlio.md says why of
 // each). Some change nothing in DLIO either.
@@ -15,12 +18,8 @@ func inertKeys() map[string]bool {
 		"reader.transformed_record_element_type", "checkpoint.type", "checkpoint.randomize_tensor",
 		"checkpoint.ksm.enabled", "checkpoint.ksm.madv_mergeable_id", "checkpoint.ksm.high_ram_trigger", "checkpoint.ksm.low_ram_exit",
 		"checkpoint.ksm.await_time",
-		"storage.storage_library", "storage.storage_options.endpoint_url", "storage.storage_options.region",
-		"storage.storage_options.access_key_id", "storage.storage_options.secret_access_key",
-		"storage.storage_options.s3_force_path_style", "storage.storage_options.s3_max_attempts",
-		"storage.storage_options.storage_library", "storage.storage_options.uri_scheme",
-		"storage.storage_options.prefetch_window", "storage.storage_options.prefetch_workers",
-		"storage.storage_options.simulate_io", "profiling.profiler", "profiling.iostat_devices",
+		"storage.storage_library", "storage.storage_options.storage_library", "storage.storage_options.simulate_io",
+		"storage.storage_options.prefetch_window", "storage.storage_options.prefetch_workers", "profiling.profiler", "profiling.iostat_devices",
 	} {
 		inert[path] = true
 	}
@@ -34,6 +33,9 @@ func (r *Resolved) Inert() []string {
 	fresh := keys(defaults)
 	for _, k := range fresh {
 		k.reset()
+		if r.Workload.Storage.StorageType != "s3" && strings.HasPrefix(k.path, "storage.storage_options.") {
+			inert[k.path] = true // there is no bucket to be reached
+		}
 	}
 	var list []string
 	for i, k := range keys(r.Workload) {

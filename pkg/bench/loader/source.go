@@ -19,6 +19,11 @@ type Opener interface {
 	Open(name string) (store.File, error)
 }
 
+// RankOpener is an Opener that has several ways to its files and deals them to ranks.
+type RankOpener interface {
+	OpenFor(rank int, name string) (store.File, error)
+}
+
 // Decoder reads sample k out of a file of size bytes, using buf and no other memory. One that is a format.CompanionReader reads by
 // means of the companions where the Source has them.
 type Decoder interface {
@@ -166,12 +171,17 @@ func (s *Source) since(t time.Time) time.Duration {
 }
 
 // openFile opens file i of the data set, or one of its companions, and checks that it is the right one.
-func (s *Source) openFile(i int64, companion int) (f store.File, name string, size int64, err error) {
+func (s *Source) openFile(rank int, i int64, companion int) (f store.File, name string, size int64, err error) {
 	name = s.Path(i)
 	if companion > 0 {
 		name = s.Companions[companion-1](name)
 	}
-	if f, err = s.Store.Open(name); errors.Is(err, fs.ErrNotExist) {
+	if dealt, ok := s.Store.(RankOpener); ok {
+		f, err = dealt.OpenFor(rank, name)
+	} else {
+		f, err = s.Store.Open(name)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, name, 0, fmt.Errorf("%w: a file of it is missing: %w; verify the data set (benchpin data verify)", ErrOther, err)
 	} else if err != nil {
 		return nil, name, 0, fmt.Errorf("open %s: %w", name, err)

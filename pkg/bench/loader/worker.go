@@ -117,7 +117,7 @@ func (w *worker) companion(i int) (io.ReaderAt, int64, error) {
 	s := &w.cur.sides[i]
 	if s.file == nil {
 		start := time.Now()
-		f, _, size, err := w.src.openFile(w.index, i+1)
+		f, _, size, err := w.src.openFile(w.rank, w.index, i+1)
 		w.aside += time.Since(start)
 		w.begun = true
 		if err != nil {
@@ -274,7 +274,7 @@ func (w *worker) take(i int64) error {
 	} else if err := w.drop(); err != nil {
 		return err
 	}
-	f, name, size, err := w.src.openFile(i, 0)
+	f, name, size, err := w.src.openFile(w.rank, i, 0)
 	if err != nil {
 		return err
 	}

@@ -7,106 +7,41 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/benchpin/benchpin/pkg/store"
+	"github.com/benchpin/benchpin/pkg/store/s3/s3test"
 	"github.com/benchpin/benchpin/pkg/store/storetest"
 )
-
-// proxy stands between store and server and does harm where a test says so.
-type proxy struct {
-	// fault is asked for each request, counted from 1; it returns true when it has answered.
-	fault func(n int64, w http.ResponseWriter, r *http.Request) bool
-	// answer may change what the server answered.
-	answer func(n int64, r *http.Response) error
-	count  atomic.Int64
-}
-
-func (p *proxy) start(t *testing.T, server string) string {
-	t.Helper()
-	to, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rp := httputil.NewSingleHostReverseProxy(to)
-	rp.FlushInterval = -1
-	rp.ErrorLog = log.New(io.Discard, "", 0)
-	rp.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { panic(http.ErrAbortHandler) }
-	type numbered struct{}
-	rp.ModifyResponse = func(r *http.Response) error {
-		if p.answer == nil {
-			return nil
-		}
-		return p.answer(r.Request.Context().Value(numbered{}).(int64), r)
-	}
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n := p.count.Add(1)
-		if p.fault != nil && p.fault(n, w, r) {
-			return
-		}
-		host := r.Host
-		r = r.WithContext(context.WithValue(r.Context(), numbered{}, n))
-		r.Host = host
-		rp.ServeHTTP(w, r)
-	}))
-	t.Cleanup(srv.Close)
-	return srv.URL
-}
-
-func slowDown(w http.ResponseWriter) bool {
-	w.Header().Set("Content-Type", "application/xml")
-	w.WriteHeader(http.StatusServiceUnavailable)
-	io.WriteString(w, `<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>`)
-	return true
-}
-
-// cut lets a body end after n bytes, by closing the connection.
-type cut struct {
-	io.ReadCloser
-	left int64
-}
-
-func (c *cut) Read(p []byte) (int, error) {
-	if c.left <= 0 {
-		return 0, errors.New("cut")
-	}
-	n, err := c.ReadCloser.Read(p[:min(int64(len(p)), c.left)])
-	c.left -= int64(n)
-	return n, err
-}
 
 // TestReadsSurvive reads through a server that refuses, resets, and cuts every second answer short: what is read is what was written.
 func TestReadsSurvive(t *testing.T) {
 	server := inMemory(t)
 	data := storetest.Pattern(3, 3<<20+17)
 	storetest.Write(t, bucket(t, server, "s3://data/p", nil), "f", data)
-	for name, p := range map[string]*proxy{
-		"busy": {fault: func(n int64, w http.ResponseWriter, _ *http.Request) bool { return n%2 == 1 && slowDown(w) }},
-		"reset": {fault: func(n int64, _ http.ResponseWriter, _ *http.Request) bool {
+	for name, p := range map[string]*s3test.Proxy{
+		"busy": {Fault: func(n int64, w http.ResponseWriter, _ *http.Request) bool { return n%2 == 1 && s3test.SlowDown(w) }},
+		"reset": {Fault: func(n int64, _ http.ResponseWriter, _ *http.Request) bool {
 			if n%2 == 1 {
-				panic(http.ErrAbortHandler)
+				return s3test.Reset()
 			}
 			return false
 		}},
-		"cut": {answer: func(n int64, r *http.Response) error {
+		"cut": {Answer: func(n int64, r *http.Response) error {
 			if n%2 == 1 {
-				r.Body = &cut{r.Body, 100_000}
+				s3test.Cut(r, 100_000)
 			}
 			return nil
 		}},
 	} {
 		for _, ranged := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s,ranged=%v", name, ranged), func(t *testing.T) {
-				b := bucket(t, p.start(t, server), "s3://data/p", func(o *Options) { o.Ranged = ranged })
+				b := bucket(t, p.Start(t, server), "s3://data/p", func(o *Options) { o.Ranged = ranged })
 				for range 3 {
 					if got := storetest.Read(t, b, "f"); !bytes.Equal(got, data) {
 						t.Fatal("other bytes")
@@ -115,7 +50,7 @@ func TestReadsSurvive(t *testing.T) {
 				if got := storetest.List(t, b); len(got) != 1 {
 					t.Errorf("listed %q", got)
 				}
-				if name == "cut" && b.Requests().Retries == 0 {
+				if name == "cut" && b.Traffic().Retries == 0 {
 					t.Error("answers were cut and none was asked for again")
 				}
 			})
@@ -127,8 +62,8 @@ func TestReadsSurvive(t *testing.T) {
 func TestReadsGiveUp(t *testing.T) {
 	server := inMemory(t)
 	storetest.Write(t, bucket(t, server, "s3://data", nil), "f", storetest.Pattern(3, 1<<20))
-	p := &proxy{answer: func(_ int64, r *http.Response) error { r.Body = &cut{r.Body, 10}; return nil }}
-	b := bucket(t, p.start(t, server), "s3://data", func(o *Options) { o.Attempts = 3 })
+	p := &s3test.Proxy{Answer: func(_ int64, r *http.Response) error { s3test.Cut(r, 10); return nil }}
+	b := bucket(t, p.Start(t, server), "s3://data", func(o *Options) { o.Attempts = 3 })
 	f, err := b.Open("f")
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +80,7 @@ func TestLengthLies(t *testing.T) {
 	server := inMemory(t)
 	data := storetest.Pattern(3, 100_000)
 	storetest.Write(t, bucket(t, server, "s3://data", nil), "f", data)
-	p := &proxy{answer: func(_ int64, r *http.Response) error {
+	p := &s3test.Proxy{Answer: func(_ int64, r *http.Response) error {
 		if r.Request.Method != http.MethodGet || r.Request.URL.RawQuery != "" {
 			return nil
 		}
@@ -159,7 +94,7 @@ func TestLengthLies(t *testing.T) {
 		r.Header.Set("Content-Length", strconv.Itoa(len(short)))
 		return nil
 	}}
-	b := bucket(t, p.start(t, server), "s3://data", func(o *Options) { o.Ranged, o.Attempts = true, 2 })
+	b := bucket(t, p.Start(t, server), "s3://data", func(o *Options) { o.Ranged, o.Attempts = true, 2 })
 	f, err := b.Open("f")
 	if err != nil {
 		t.Fatal(err)
@@ -176,13 +111,13 @@ func TestStalls(t *testing.T) {
 	server := inMemory(t)
 	storetest.Write(t, bucket(t, server, "s3://data", nil), "f", storetest.Pattern(3, 1<<20))
 	done := make(chan struct{})
-	p := &proxy{answer: func(_ int64, r *http.Response) error {
+	p := &s3test.Proxy{Answer: func(_ int64, r *http.Response) error {
 		if r.Request.Method == http.MethodGet {
 			r.Body = &stuck{r.Body, 1000, done}
 		}
 		return nil
 	}}
-	b := bucket(t, p.start(t, server), "s3://data", func(o *Options) { o.Stall, o.Attempts = 100*time.Millisecond, 2 })
+	b := bucket(t, p.Start(t, server), "s3://data", func(o *Options) { o.Stall, o.Attempts = 100*time.Millisecond, 2 })
 	t.Cleanup(func() { close(done) })
 	start := time.Now()
 	f, err := b.Open("f")
@@ -225,7 +160,7 @@ func TestListingFails(t *testing.T) {
 		t.Fatalf("%d listed", n)
 	}
 	for page := range int64(2) {
-		p := &proxy{fault: func(n int64, w http.ResponseWriter, _ *http.Request) bool {
+		p := &s3test.Proxy{Fault: func(n int64, w http.ResponseWriter, _ *http.Request) bool {
 			if n <= page {
 				return false
 			}
@@ -233,7 +168,7 @@ func TestListingFails(t *testing.T) {
 			io.WriteString(w, `<Error><Code>AccessDenied</Code></Error>`)
 			return true
 		}}
-		b := bucket(t, p.start(t, server), "s3://data/d", nil)
+		b := bucket(t, p.Start(t, server), "s3://data/d", nil)
 		err := b.List(context.Background(), func(store.Info) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
 			t.Errorf("page %d refused: %v", page, err)
@@ -248,10 +183,7 @@ func TestListingFails(t *testing.T) {
 // TestUploadsFail wants every upload that failed to leave nothing behind that could pass for the file, and to say so.
 func TestUploadsFail(t *testing.T) {
 	data := storetest.Pattern(3, 2*MinPart+100)
-	is := func(r *http.Request, method, key string) bool {
-		_, has := r.URL.Query()[key]
-		return r.Method == method && (key == "" || has)
-	}
+	is := s3test.Is
 	for name, fault := range map[string]func(n int64, w http.ResponseWriter, r *http.Request) bool{
 		"complete refused": func(_ int64, w http.ResponseWriter, r *http.Request) bool {
 			if !is(r, http.MethodPost, "uploadId") {
@@ -269,24 +201,19 @@ func TestUploadsFail(t *testing.T) {
 			return true
 		},
 		"a part refused": func(_ int64, w http.ResponseWriter, r *http.Request) bool {
-			return is(r, http.MethodPut, "partNumber") && r.URL.Query().Get("partNumber") == "2" && slowDown(w)
+			return is(r, http.MethodPut, "partNumber") && r.URL.Query().Get("partNumber") == "2" && s3test.SlowDown(w)
 		},
 		"a part flipped": func(_ int64, _ http.ResponseWriter, r *http.Request) bool {
 			if is(r, http.MethodPut, "partNumber") && r.URL.Query().Get("partNumber") == "1" {
-				b, err := io.ReadAll(r.Body)
-				if err != nil {
-					panic(http.ErrAbortHandler)
-				}
-				b[77] ^= 1
-				r.Body = io.NopCloser(bytes.NewReader(b))
+				s3test.Flip(r, 77)
 			}
 			return false
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := inMemory(t)
-			p := &proxy{fault: fault}
-			b := bucket(t, p.start(t, server), "s3://data/d", func(o *Options) { o.Attempts = 2 })
+			p := &s3test.Proxy{Fault: fault}
+			b := bucket(t, p.Start(t, server), "s3://data/d", func(o *Options) { o.Attempts = 2 })
 			w, err := b.Create("f", int64(len(data)))
 			if err != nil {
 				t.Fatal(err)
@@ -308,14 +235,14 @@ func TestUploadsFail(t *testing.T) {
 // TestUploadsSurvive uploads in one request and in parts while every third request is refused.
 func TestUploadsSurvive(t *testing.T) {
 	server := inMemory(t)
-	p := &proxy{fault: func(n int64, w http.ResponseWriter, r *http.Request) bool {
+	p := &s3test.Proxy{Fault: func(n int64, w http.ResponseWriter, r *http.Request) bool {
 		if n%3 != 0 {
 			return false
 		}
 		io.Copy(io.Discard, r.Body)
-		return slowDown(w)
+		return s3test.SlowDown(w)
 	}}
-	b := bucket(t, p.start(t, server), "s3://data/d", nil)
+	b := bucket(t, p.Start(t, server), "s3://data/d", nil)
 	for i, n := range []int{0, 1, MinPart, MinPart + 1, 3*MinPart + 5} {
 		name := fmt.Sprintf("f%d", i)
 		storetest.Write(t, b, name, storetest.Pattern(i, n))

@@ -19,6 +19,7 @@ const skip = 256 << 10
 // object is an open object. Reads in order are served from one answer; any other read is a request of its own.
 type object struct {
 	b         *Bucket
+	end       *end
 	name, key string
 	info      store.Info
 	etag      string
@@ -60,15 +61,21 @@ func (a *answer) Close() error {
 }
 
 // Open opens an object. Unless Options.Ranged is set, the whole object is asked for at once.
-func (b *Bucket) Open(name string) (store.File, error) {
+func (b *Bucket) Open(name string) (store.File, error) { return b.open(b.end(), name) }
+
+// OpenFor is Open by the endpoint that a rank was dealt: the first of n for ranks 0, n, 2n and so on.
+func (b *Bucket) OpenFor(rank int, name string) (store.File, error) {
+	return b.open(b.ends[rank%len(b.ends)], name)
+}
+
+func (b *Bucket) open(e *end, name string) (store.File, error) {
 	key, err := b.key(name)
 	if err != nil {
 		return nil, err
 	}
-	f := &object{b: b, name: name, key: key}
+	f := &object{b: b, end: e, name: name, key: key}
 	if b.o.Ranged {
-		b.heads.Add(1)
-		got, err := b.core.StatObject(b.ctx, b.bucket, key, minio.StatObjectOptions{})
+		got, err := e.core.StatObject(b.ctx, b.bucket, key, minio.StatObjectOptions{})
 		if err != nil {
 			return nil, b.wrap("open", name, err)
 		}
@@ -101,8 +108,7 @@ func (f *object) ask(off, end int64) (*answer, minio.ObjectInfo, error) {
 		}
 	}
 	ctx, cancel := context.WithCancelCause(f.b.ctx)
-	f.b.gets.Add(1)
-	body, got, header, err := f.b.core.GetObject(ctx, f.b.bucket, f.key, o)
+	body, got, header, err := f.end.core.GetObject(ctx, f.b.bucket, f.key, o)
 	if err != nil {
 		cancel(nil)
 		return nil, got, err

@@ -42,7 +42,6 @@ func (b *body) takeBack() {
 func (b *Bucket) upload(p []byte, do func(io.Reader) error) error {
 	for tried := 1; ; tried++ {
 		r := &body{r: bytes.NewReader(p)}
-		b.puts.Add(1)
 		err := do(r)
 		r.takeBack()
 		if err == nil || final(err) || tried >= b.o.Attempts || b.ctx.Err() != nil {

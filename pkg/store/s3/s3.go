@@ -45,7 +45,8 @@ const (
 // Options says how a server is reached. The zero value is Amazon's, with the credentials that the environment or the shared
 // credentials file holds.
 type Options struct {
-	// Endpoint is the server's address: http://HOST[:PORT] or https://HOST[:PORT]; without a scheme it is https. "" is Amazon's.
+	// Endpoint is the server's address: http://HOST[:PORT] or https://HOST[:PORT]; without a scheme it is https. "" is Amazon's. Several
+	// ways to the same objects are separated by commas: accelerators are dealt to them by rank (OpenFor), everything else in turns.
 	Endpoint string
 	// Region is the region that requests are signed for; "" is us-east-1.
 	Region string
@@ -56,6 +57,9 @@ type Options struct {
 	AccessKey, SecretKey, SessionToken string
 	// CAFile is a file of PEM certificates that a server may be trusted by, beside the system's; "" is none.
 	CAFile string
+	// CertFile and KeyFile are PEM files of the certificate that this client shows to a server that asks for one, and of its key; "" is
+	// none.
+	CertFile, KeyFile string
 	// Attempts is how often a request is tried before it is given up; below 1 is 5. Between two tries the wait grows, with chance.
 	Attempts int
 	// PartSize is how many bytes of an upload are held and sent at once; below 1 is 16 MiB. Objects up to it are sent in one request.
@@ -70,7 +74,8 @@ type Options struct {
 }
 
 // WithEnvironment fills what is empty from the variables that Amazon's own tools read: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL,
-// AWS_REGION, AWS_DEFAULT_REGION and AWS_CA_BUNDLE. Credentials are looked up when a bucket is opened.
+// AWS_REGION, AWS_DEFAULT_REGION and AWS_CA_BUNDLE; and from BENCHPIN_S3_CERT and BENCHPIN_S3_KEY, for which they have no names.
+// Credentials are looked up when a bucket is opened.
 func (o Options) WithEnvironment(getenv func(string) string) Options {
 	first := func(v string, names ...string) string {
 		for _, n := range names {
@@ -83,23 +88,34 @@ func (o Options) WithEnvironment(getenv func(string) string) Options {
 	o.Endpoint = first(o.Endpoint, "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 	o.Region = first(o.Region, "AWS_REGION", "AWS_DEFAULT_REGION")
 	o.CAFile = first(o.CAFile, "AWS_CA_BUNDLE")
+	o.CertFile = first(o.CertFile, "BENCHPIN_S3_CERT")
+	o.KeyFile = first(o.KeyFile, "BENCHPIN_S3_KEY")
 	return o
 }
 
 // Bucket is the store of the objects below one prefix of a bucket.
 type Bucket struct {
 	uri, bucket, prefix string // prefix is "" or ends in "/"
-	endpoint            string
 	o                   Options
-	core                *minio.Core
-	once                *minio.Core     // tries a request once, for those with a body: see upload
+	ends                []*end
+	next                atomic.Uint64
 	ctx                 context.Context // ends with Close: what is under way then ends too
 	cancel              context.CancelCauseFunc
 	device              uint64
 	parts               sync.Pool
 
-	gets, puts, heads, lists, retries atomic.Int64
+	counts
 }
+
+// end is one way to the bucket.
+type end struct {
+	address string
+	core    *minio.Core
+	once    *minio.Core // tries a request once, for those with a body: see upload
+}
+
+// end returns the next of the ways.
+func (b *Bucket) end() *end { return b.ends[(b.next.Add(1)-1)%uint64(len(b.ends))] }
 
 var _ store.Store = (*Bucket)(nil)
 
@@ -150,13 +166,26 @@ func Open(ctx context.Context, uri string, o Options) (*Bucket, error) {
 	if o.Stall < 1 {
 		o.Stall = time.Minute
 	}
-	host, secure, err := endpoint(o)
-	if err != nil {
-		return nil, err
+	b := &Bucket{uri: Scheme + bucket, bucket: bucket, o: o}
+	if err := b.reach(); err != nil {
+		return nil, fmt.Errorf("%s: %w", uri, err)
 	}
+	if prefix != "" {
+		b.prefix = prefix + "/"
+		b.uri += "/" + prefix
+	}
+	b.ctx, b.cancel = context.WithCancelCause(ctx)
+	b.device = number(b.ends[0].address, bucket)
+	b.parts.New = func() any { p := make([]byte, 0, o.PartSize); return &p }
+	return b, nil
+}
+
+// reach makes the clients, one for each endpoint.
+func (b *Bucket) reach() error {
+	o := b.o
 	transport, err := newTransport(o)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	lookup := minio.BucketLookupAuto
 	if o.PathStyle != nil {
@@ -164,39 +193,46 @@ func Open(ctx context.Context, uri string, o Options) (*Bucket, error) {
 			lookup = minio.BucketLookupPath
 		}
 	}
-	with := minio.Options{Creds: login(o), Secure: secure, Transport: transport, Region: o.Region, BucketLookup: lookup, MaxRetries: o.Attempts}
-	core, err := minio.NewCore(host, &with)
-	if err != nil {
-		return nil, fmt.Errorf("%s at %s: %w", uri, host, err)
+	with := minio.Options{Creds: login(o), Transport: &counting{transport, &b.counts}, Region: o.Region, BucketLookup: lookup}
+	seen := map[string]bool{}
+	for given := range strings.SplitSeq(o.Endpoint, ",") {
+		host, secure, err := endpoint(strings.TrimSpace(given), o.Region)
+		if err != nil {
+			return err
+		}
+		e := &end{}
+		with.Secure = secure
+		for tries, to := range map[int]**minio.Core{o.Attempts: &e.core, 1: &e.once} {
+			with.MaxRetries = tries
+			options := with
+			if *to, err = minio.NewCore(host, &options); err != nil {
+				return fmt.Errorf("%s: %w", host, err)
+			}
+		}
+		if o.Attempts == 1 {
+			e.core = e.once
+		}
+		if e.address = e.core.EndpointURL().String(); seen[e.address] {
+			return fmt.Errorf("endpoint %s is named twice", e.address)
+		}
+		seen[e.address] = true
+		b.ends = append(b.ends, e)
 	}
-	with.MaxRetries = 1
-	once, err := minio.NewCore(host, &with)
-	if err != nil {
-		return nil, fmt.Errorf("%s at %s: %w", uri, host, err)
-	}
-	b := &Bucket{uri: Scheme + bucket, bucket: bucket, endpoint: core.EndpointURL().String(), o: o, core: core, once: once}
-	if prefix != "" {
-		b.prefix = prefix + "/"
-		b.uri += "/" + prefix
-	}
-	b.ctx, b.cancel = context.WithCancelCause(ctx)
-	b.device = number(b.endpoint, bucket)
-	b.parts.New = func() any { p := make([]byte, 0, o.PartSize); return &p }
-	return b, nil
+	return nil
 }
 
 // endpoint splits the address of a server into host and whether it is reached by TLS.
-func endpoint(o Options) (host string, secure bool, err error) {
-	if o.Endpoint == "" {
-		return "s3." + o.Region + ".amazonaws.com", true, nil
+func endpoint(given, region string) (host string, secure bool, err error) {
+	if given == "" {
+		return "s3." + region + ".amazonaws.com", true, nil
 	}
-	given := o.Endpoint
+	typed := given
 	if !strings.Contains(given, "://") {
 		given = "https://" + given
 	}
 	u, err := url.Parse(given)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.User != nil {
-		return "", false, fmt.Errorf("endpoint %q: expected http://HOST[:PORT] or https://HOST[:PORT]", o.Endpoint)
+		return "", false, fmt.Errorf("endpoint %q: expected http://HOST[:PORT] or https://HOST[:PORT]", typed)
 	}
 	return u.Host, u.Scheme == "https", nil
 }
@@ -213,6 +249,17 @@ func newTransport(o Options) (http.RoundTripper, error) {
 		ResponseHeaderTimeout: o.Stall,
 		DisableCompression:    true, // what is read must be what is stored
 	}
+	if o.CAFile == "" && o.CertFile == "" && o.KeyFile == "" {
+		return t, nil
+	}
+	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.CertFile != "" || o.KeyFile != "" {
+		own, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("certificate to show to the object store (BENCHPIN_S3_CERT, BENCHPIN_S3_KEY): %w", err)
+		}
+		t.TLSClientConfig.Certificates = []tls.Certificate{own}
+	}
 	if o.CAFile == "" {
 		return t, nil
 	}
@@ -227,7 +274,7 @@ func newTransport(o Options) (http.RoundTripper, error) {
 	if !pool.AppendCertsFromPEM(pem) {
 		return nil, fmt.Errorf("certificates for the object store: expected PEM certificates in %s, found none", o.CAFile)
 	}
-	t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	t.TLSClientConfig.RootCAs = pool
 	return t, nil
 }
 
@@ -247,19 +294,20 @@ func (b *Bucket) Close() error {
 // URI is the address of the store, s3://BUCKET[/PREFIX].
 func (b *Bucket) URI() string { return b.uri }
 
-// Endpoint is the address of the server, with its scheme.
-func (b *Bucket) Endpoint() string { return b.endpoint }
-
-// Requests counts what was asked of the server.
-type Requests struct {
-	Get, Put, Head, List int64
-	// Retries counts reads that were asked for again because the answer ended early.
-	Retries int64
+// Endpoints are the addresses of the server, with their schemes.
+func (b *Bucket) Endpoints() []string {
+	var list []string
+	for _, e := range b.ends {
+		list = append(list, e.address)
+	}
+	return list
 }
 
-// Requests returns what was asked of the server so far. Requests that the client itself repeated count once.
-func (b *Bucket) Requests() Requests {
-	return Requests{Get: b.gets.Load(), Put: b.puts.Load(), Head: b.heads.Load(), List: b.lists.Load(), Retries: b.retries.Load()}
+// Options are those that the bucket is reached by, with what was left to be chosen filled in. Credentials are not among them.
+func (b *Bucket) Options() Options {
+	o := b.o
+	o.AccessKey, o.SecretKey, o.SessionToken = "", "", ""
+	return o
 }
 
 // key returns the key of a name.
@@ -279,8 +327,7 @@ func (b *Bucket) Stat(name string) (store.Info, error) {
 	if err != nil {
 		return store.Info{}, err
 	}
-	b.heads.Add(1)
-	got, err := b.core.StatObject(b.ctx, b.bucket, key, minio.StatObjectOptions{})
+	got, err := b.end().core.StatObject(b.ctx, b.bucket, key, minio.StatObjectOptions{})
 	if err != nil {
 		return store.Info{}, b.wrap("stat", name, err)
 	}
@@ -309,7 +356,7 @@ func (b *Bucket) Remove(name string) error {
 	if _, err := b.Stat(name); err != nil { // deleting what is not there succeeds in S3
 		return err
 	}
-	return b.wrap("remove", name, b.core.RemoveObject(b.ctx, b.bucket, key, minio.RemoveObjectOptions{}))
+	return b.wrap("remove", name, b.end().core.RemoveObject(b.ctx, b.bucket, key, minio.RemoveObjectOptions{}))
 }
 
 // List calls yield for every object below the prefix, in the order of the raw bytes of the names, which is the order that S3 lists in.
@@ -318,38 +365,68 @@ func (b *Bucket) List(ctx context.Context, yield func(store.Info) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(b.ctx, func() { cancel(context.Cause(b.ctx)) })()
-	b.lists.Add(1)
-	last := ""
-	for o := range b.core.ListObjectsIter(ctx, b.bucket, minio.ListObjectsOptions{Prefix: b.prefix, Recursive: true}) {
+	last, tried := "", 0
+	for {
+		at, err := b.list(ctx, last, yield)
+		var server listError
+		if !errors.As(err, &server) {
+			return err
+		}
+		if at != last {
+			last, tried = at, 0
+		}
+		// What was listed stays listed: the listing goes on behind it.
+		if tried++; tried >= b.o.Attempts || final(server.error) {
+			return b.wrap("list", "", server.error)
+		}
+		b.retries.Add(1)
+		if err := b.pause(tried); err != nil {
+			return fmt.Errorf("list %s: %w", b.uri, err)
+		}
+	}
+}
+
+// listError is an error of the server, and none of what was listed.
+type listError struct{ error }
+
+// list is List of the keys after one, and returns the last that was listed.
+func (b *Bucket) list(ctx context.Context, after string, yield func(store.Info) error) (last string, err error) {
+	last = after
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for o := range b.end().core.ListObjectsIter(ctx, b.bucket, minio.ListObjectsOptions{Prefix: b.prefix, Recursive: true, StartAfter: after}) {
 		if ctx.Err() != nil {
-			return fmt.Errorf("list %s: %w", b.uri, context.Cause(ctx))
+			return last, fmt.Errorf("list %s: %w", b.uri, context.Cause(ctx))
 		}
 		if o.Err != nil {
-			return b.wrap("list", "", o.Err)
+			return last, listError{o.Err}
 		}
-		name := strings.TrimPrefix(o.Key, b.prefix)
+		if o.Key <= last {
+			return last, fmt.Errorf("list %s: the server listed %q after %q, expected the order of raw bytes", b.uri, o.Key, last)
+		}
+		if !strings.HasPrefix(o.Key, b.prefix) {
+			return last, fmt.Errorf("list %s: the server listed %q, which does not begin with %q", b.uri, o.Key, b.prefix)
+		}
+		last = o.Key
 		if strings.HasSuffix(o.Key, "/") && o.Size == 0 {
 			continue
 		}
-		if !strings.HasPrefix(o.Key, b.prefix) {
-			return fmt.Errorf("list %s: the server listed %q, which does not begin with %q", b.uri, o.Key, b.prefix)
-		}
+		name := strings.TrimPrefix(o.Key, b.prefix)
 		if err := store.CheckName(name); err != nil {
-			return fmt.Errorf("list %s: %w", b.uri, err)
+			return last, fmt.Errorf("list %s: %w", b.uri, err)
 		}
-		if o.Key <= last {
-			return fmt.Errorf("list %s: the server listed %q after %q, expected the order of raw bytes", b.uri, o.Key, last)
-		}
-		last = o.Key
 		if err := yield(b.info(name, o)); err != nil {
-			return err
+			return last, err
 		}
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("list %s: %w", b.uri, context.Cause(ctx))
+		return last, fmt.Errorf("list %s: %w", b.uri, context.Cause(ctx))
 	}
-	return nil
+	return last, nil
 }
+
+// address names the server in errors.
+func (b *Bucket) address() string { return strings.Join(b.Endpoints(), ", ") }
 
 // wrap says what failed on which object of which server, and what may be done about it.
 func (b *Bucket) wrap(op, name string, err error) error {
@@ -365,21 +442,24 @@ func (b *Bucket) wrap(op, name string, err error) error {
 	}
 	var answer minio.ErrorResponse
 	if !errors.As(err, &answer) {
-		return fmt.Errorf("%s %s at %s: %w", op, at, b.endpoint, err)
+		return fmt.Errorf("%s %s at %s: %w", op, at, b.address(), err)
 	}
 	switch {
 	case answer.Code == "NoSuchBucket":
-		return fmt.Errorf("%s %s at %s: there is no bucket %s: make it, or correct the address", op, at, b.endpoint, b.bucket)
+		return fmt.Errorf("%s %s at %s: there is no bucket %s: make it, or correct the address", op, at, b.address(), b.bucket)
 	case answer.Code == "NoSuchKey" || (answer.StatusCode == http.StatusNotFound && name != ""):
-		return fmt.Errorf("%s %s at %s: %w", op, at, b.endpoint, fs.ErrNotExist)
+		return fmt.Errorf("%s %s at %s: %w", op, at, b.address(), fs.ErrNotExist)
 	case answer.Code == "PreconditionFailed" || answer.StatusCode == http.StatusPreconditionFailed:
-		return fmt.Errorf("%s %s at %s: %w", op, at, b.endpoint, ErrReplaced)
+		return fmt.Errorf("%s %s at %s: %w", op, at, b.address(), ErrReplaced)
 	case answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnauthorized:
 		return fmt.Errorf("%s %s at %s: refused (%s): %w; check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the workload's storage_options, "+
-			"in every process of the job", op, at, b.endpoint, answer.Code, err)
+			"in every process of the job", op, at, b.address(), answer.Code, err)
 	}
-	return fmt.Errorf("%s %s at %s: %s: %w", op, at, b.endpoint, answer.Code, err)
+	return fmt.Errorf("%s %s at %s: %s: %w", op, at, b.address(), answer.Code, err)
 }
 
 // ErrReplaced is wrapped by errors of reading an object that was replaced after it was opened.
 var ErrReplaced = errors.New("the object was replaced while it was open; leave the data set alone, and start again")
+
+// Device is the number that stands for the bucket in the identities of its objects (store.Info).
+func (b *Bucket) Device() uint64 { return b.device }

@@ -2,27 +2,15 @@ package s3
 
 import (
 	"context"
-	"net/http/httptest"
 	"testing"
 
-	"github.com/johannesboyne/gofakes3"
-	"github.com/johannesboyne/gofakes3/backend/s3mem"
-
 	"github.com/benchpin/benchpin/pkg/store"
+	"github.com/benchpin/benchpin/pkg/store/s3/s3test"
 	"github.com/benchpin/benchpin/pkg/store/storetest"
 )
 
 // inMemory is a server that keeps objects in the memory of the test.
-func inMemory(t *testing.T) (endpoint string) {
-	t.Helper()
-	backend := s3mem.New()
-	if err := backend.CreateBucket("data"); err != nil {
-		t.Fatal(err)
-	}
-	srv := httptest.NewServer(gofakes3.New(backend).Server())
-	t.Cleanup(srv.Close)
-	return srv.URL
-}
+func inMemory(t *testing.T) (endpoint string) { return s3test.InMemory(t, "data") }
 
 func bucket(t *testing.T, endpoint, uri string, change func(*Options)) *Bucket {
 	t.Helper()

@@ -26,6 +26,7 @@ const contentType = "application/octet-stream"
 // come. Each request carries the MD5 of its bytes, which a server must compare.
 type upload struct {
 	b         *Bucket
+	end       *end
 	name, key string
 	size      int64 // negative: unknown
 	written   int64
@@ -50,7 +51,7 @@ func (b *Bucket) Create(name string, size int64) (store.Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &upload{b: b, name: name, key: key, size: size, partSize: max(b.o.PartSize, (size+maxParts-1)/maxParts)}, nil
+	return &upload{b: b, end: b.end(), name: name, key: key, size: size, partSize: max(b.o.PartSize, (size+maxParts-1)/maxParts)}, nil
 }
 
 // Write takes bytes of the object, and sends a part when it is full and more comes.
@@ -85,8 +86,7 @@ func (u *upload) Write(p []byte) (int, error) {
 // flush sends the part that is held, and begins the upload with the first.
 func (u *upload) flush() error {
 	if u.id == "" {
-		u.b.puts.Add(1)
-		id, err := u.b.core.NewMultipartUpload(u.b.ctx, u.b.bucket, u.key, minio.PutObjectOptions{ContentType: contentType})
+		id, err := u.end.core.NewMultipartUpload(u.b.ctx, u.b.bucket, u.key, minio.PutObjectOptions{ContentType: contentType})
 		if err != nil {
 			return u.b.wrap("begin to write", u.name, err)
 		}
@@ -121,7 +121,7 @@ func (u *upload) send(number int, p []byte) error {
 	o := minio.PutObjectPartOptions{Md5Base64: base64.StdEncoding.EncodeToString(sum[:]), DisableContentSha256: true}
 	var got minio.ObjectPart
 	err := u.b.upload(p, func(r io.Reader) (err error) {
-		got, err = u.b.once.PutObjectPart(u.ctx, u.b.bucket, u.key, u.id, number, r, int64(len(p)), o)
+		got, err = u.end.once.PutObjectPart(u.ctx, u.b.bucket, u.key, u.id, number, r, int64(len(p)), o)
 		return err
 	})
 	if err != nil {
@@ -142,7 +142,7 @@ func (u *upload) Commit() error {
 	if err != nil {
 		return errors.Join(err, u.Abort())
 	}
-	u.end()
+	u.finish()
 	return nil
 }
 
@@ -157,8 +157,7 @@ func (u *upload) commit() error {
 	if err != nil {
 		return err
 	}
-	u.b.heads.Add(1)
-	got, err := u.b.core.StatObject(u.b.ctx, u.b.bucket, u.key, minio.StatObjectOptions{})
+	got, err := u.end.core.StatObject(u.b.ctx, u.b.bucket, u.key, minio.StatObjectOptions{})
 	if err != nil {
 		return u.b.wrap("look at what was written to", u.name, err)
 	}
@@ -180,7 +179,7 @@ func (u *upload) put() (tag string, err error) {
 		o := minio.PutObjectOptions{ContentType: contentType, DisableContentSha256: true, DisableMultipart: true}
 		var got minio.UploadInfo
 		err := u.b.upload(p, func(r io.Reader) (err error) {
-			got, err = u.b.once.PutObject(u.b.ctx, u.b.bucket, u.key, r, int64(len(p)), base64.StdEncoding.EncodeToString(sum[:]), "", o)
+			got, err = u.end.once.PutObject(u.b.ctx, u.b.bucket, u.key, r, int64(len(p)), base64.StdEncoding.EncodeToString(sum[:]), "", o)
 			return err
 		})
 		if err != nil {
@@ -200,16 +199,15 @@ func (u *upload) put() (tag string, err error) {
 	for _, p := range u.sent {
 		parts[p.PartNumber-1] = p
 	}
-	u.b.puts.Add(1)
-	got, err := u.b.core.CompleteMultipartUpload(u.b.ctx, u.b.bucket, u.key, u.id, parts, minio.PutObjectOptions{})
+	got, err := u.end.core.CompleteMultipartUpload(u.b.ctx, u.b.bucket, u.key, u.id, parts, minio.PutObjectOptions{})
 	if err != nil {
 		return "", u.b.wrap("complete", u.name, err)
 	}
 	return got.ETag, nil
 }
 
-// end gives back what is held.
-func (u *upload) end() {
+// finish gives back what is held.
+func (u *upload) finish() {
 	u.ended = true
 	if u.part != nil {
 		u.b.giveBack(u.part)
@@ -226,14 +224,14 @@ func (u *upload) Abort() error {
 	if u.ended {
 		return nil
 	}
-	u.end()
+	u.finish()
 	if u.id == "" {
 		return nil
 	}
 	_ = u.group.Wait() // what failed was told; what is under way must not come after the abort
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(u.b.ctx), abortTime)
 	defer cancel()
-	if err := u.b.core.AbortMultipartUpload(ctx, u.b.bucket, u.key, u.id); err != nil && minio.ToErrorResponse(err).Code != "NoSuchUpload" {
+	if err := u.end.core.AbortMultipartUpload(ctx, u.b.bucket, u.key, u.id); err != nil && minio.ToErrorResponse(err).Code != "NoSuchUpload" {
 		return fmt.Errorf("give up the parts of %s/%s, which stay on the server (upload %s): %w", u.b.uri, u.name, u.id, err)
 	}
 	return nil
