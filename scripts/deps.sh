@@ -3,8 +3,8 @@
 # says what is missing where not. Tests whose peer is missing fail when CI is set and are skipped, saying so, elsewhere.
 set -u
 
-packages="python3-numpy b3sum git qemu-user-static openssl zstd jq python3-yaml python3-h5py hdf5-tools python3-pil python3-pandas bzip2 xz-utils libhdf5-dev pkg-config docker-registry mpich libmpich-dev openmpi-bin libopenmpi-dev iproute2"
-[ "${BENCHPIN_LONG:-}" = 1 ] && packages="$packages python3-torch npm chromium"
+packages="python3-numpy b3sum git qemu-user-static openssl zstd jq python3-yaml python3-h5py hdf5-tools python3-pil python3-pandas bzip2 xz-utils libhdf5-dev pkg-config docker-registry npm mpich libmpich-dev openmpi-bin libopenmpi-dev iproute2"
+[ "${BENCHPIN_LONG:-}" = 1 ] && packages="$packages python3-torch chromium"
 
 # duckdb brings DuckDB from the npm registry; its version is pinned because the tests read its answers.
 duckdb() {
@@ -14,6 +14,15 @@ duckdb() {
 	mkdir -p build/peers
 	npm install --silent --no-audit --no-fund --prefix build/peers @duckdb/node-api@1.4.4-r.1 >&2 ||
 		echo "deps: npm could not install DuckDB; the tests that ask it will say so" >&2
+}
+
+# linkeddata brings what reads exported documents: a JSON-LD processor and the validator of RO-Crates, a few seconds' worth.
+linkeddata() {
+	[ -d build/peers/node_modules/jsonld ] && [ -d build/peers/node_modules/ro-crate ] && return 0
+	command -v npm >/dev/null || return 0
+	mkdir -p build/peers
+	npm install --silent --no-audit --no-fund --ignore-scripts --prefix build/peers jsonld@9.0.0 ro-crate@3.7.2 >&2 ||
+		echo "deps: npm could not install jsonld and ro-crate; the tests that ask them will say so" >&2
 }
 
 # versitygw builds the Versity S3 gateway, a server that checks signatures; it takes minutes, so only the slow suite asks it.
@@ -70,7 +79,7 @@ missing=""
 for p in $packages; do
 	present "$p" || missing="$missing $p"
 done
-[ -z "$missing" ] && { duckdb; versitygw; registries; exit 0; }
+[ -z "$missing" ] && { duckdb; linkeddata; versitygw; registries; exit 0; }
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 	echo "deps: installing$missing" >&2
@@ -81,6 +90,7 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 		exit 1
 	}
 	duckdb
+	linkeddata
 	versitygw
 	registries
 	exit 0

@@ -17,7 +17,7 @@ import (
 var exampleOrder = []string{
 	"version", "workload list", "workload show", "workload check", "plan", "key generate", "data generate", "data pin", "data verify", "data certify",
 	"data diff", "data lineage", "data prove", "data check-proof", "run", "preregister", "compare", "explain", "transcript expected", "transcript check", "attest", "pipeline", "report", "verify",
-	"push", "pull", "attach", "referrers", "replay",
+	"export croissant", "export ro-crate", "export model-signing", "push", "pull", "attach", "referrers", "replay",
 	"audit challenge", "audit answer", "audit check", "journal show", "journal check", "dlio", "dlio-query",
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/bench"
 	"github.com/benchpin/benchpin/pkg/compare"
 	"github.com/benchpin/benchpin/pkg/explain"
+	"github.com/benchpin/benchpin/pkg/export"
 	"github.com/benchpin/benchpin/pkg/journal"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/pipeline"
@@ -83,6 +84,11 @@ func exitCode(err error) int {
 		audit.ErrNeedBytes,
 		bench.ErrImpossible,
 		bench.ErrUnsupported,
+		export.ErrCard,
+		export.ErrExists,
+		export.ErrModelSigning,
+		export.ErrNeedManifest,
+		export.ErrNoRecord,
 		pipeline.ErrInsideData,
 		pipeline.ErrNeedData,
 		pipeline.ErrNeedManifest,

@@ -101,6 +101,8 @@ metric: {au: 0.01}
 		{"replay a --key k.pub --data e --dir again --data-only --json", cli + "replay", exitDiffers},
 		{"replay a --key other.pub --schedule-only --json", cli + "replay", exitVerify},
 		{"verify a --key k.pub --json", cli + "verdict", exitDone},
+		{"export ro-crate a --out crate --license https://example.com/l --published 2026-11-30 --json", cli + "export-ro-crate", exitDone},
+		{"export model-signing a --key k.key --out d.sig --json", cli + "export-model-signing", exitDone},
 		{"push a REGISTRY/results/small:v1 --json", cli + "push", exitDone},
 		{"pull REGISTRY/results/small:v1 --archive pulled --json", cli + "pull", exitDone},
 		{"verify REGISTRY/results/small:v1 --key k.pub --json", cli + "verdict", exitDone},

@@ -76,6 +76,7 @@ var allowedImports = map[string][]string{
 	},
 	"pkg/compare": {"pkg/bench/stats", "pkg/record", "pkg/report"},
 	"pkg/explain": {"pkg/attest/oci", "pkg/bench", "pkg/bench/stats", "pkg/record", "pkg/store", "pkg/workload"},
+	"pkg/export":  {"pkg/attest", "pkg/attest/fault", "pkg/attest/oci", "pkg/manifest", "pkg/record", "pkg/store"},
 	"pkg/pipeline": {
 		"pkg/attest",
 		"pkg/attest/fault",
@@ -113,6 +114,7 @@ var allowedImports = map[string][]string{
 		"pkg/compare",
 		"pkg/environment",
 		"pkg/explain",
+		"pkg/export",
 		"pkg/journal",
 		"pkg/manifest",
 		"pkg/pipeline",

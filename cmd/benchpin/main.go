@@ -134,7 +134,7 @@ Every flag can be given as an environment variable: --accelerators is BENCHPIN_A
 		&cobra.Group{ID: groupDLIO, Title: "As DLIO's programs:"})
 	root.AddCommand(
 		a.pipelineCommand(), a.planCommand(), a.dataCommand(), a.runCommand(), a.reportCommand(), a.compareCommand(), a.explainCommand(), a.preregisterCommand(), a.attestCommand(), a.verifyCommand(), a.replayCommand(),
-		a.pushCommand(), a.pullCommand(), a.attachCommand(), a.referrersCommand(), a.transcriptCommand(), a.auditCommand(), a.journalCommand(), a.workloadCommand(), a.keyCommand(), a.dlioCommand(), a.dlioQueryCommand(), a.versionCommand(),
+		a.pushCommand(), a.pullCommand(), a.attachCommand(), a.referrersCommand(), a.exportCommand(), a.transcriptCommand(), a.auditCommand(), a.journalCommand(), a.workloadCommand(), a.keyCommand(), a.dlioCommand(), a.dlioQueryCommand(), a.versionCommand(),
 	)
 	describeEnvironment(root)
 	return root

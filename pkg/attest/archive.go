@@ -110,7 +110,7 @@ func fill(ctx context.Context, w *oci.Writer, rec *record.Record, in ArchiveInpu
 		return ArchiveInfo{}, fmt.Errorf("group digests: %w", err)
 	}
 	for _, f := range rec.Files {
-		g, err := w.Add(ctx, oci.FromFile(f.Name, mediaTypeOf(f.Name), filepath.Join(in.Folder, filepath.FromSlash(f.Name))))
+		g, err := w.Add(ctx, oci.FromFile(f.Name, MediaTypeOf(f.Name), filepath.Join(in.Folder, filepath.FromSlash(f.Name))))
 		if err != nil {
 			return ArchiveInfo{}, err
 		}
@@ -199,8 +199,8 @@ func compareFile(f record.File, g oci.Digests) *fault.Fault {
 	return nil
 }
 
-// mediaTypeOf is the media type of a file beside the record, by its name.
-func mediaTypeOf(name string) string {
+// MediaTypeOf is the media type of a file beside the record, by its name.
+func MediaTypeOf(name string) string {
 	switch path.Ext(name) {
 	case ".parquet":
 		return "application/vnd.apache.parquet"

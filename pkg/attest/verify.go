@@ -273,8 +273,8 @@ func (v *verifier) files() error {
 			continue
 		}
 		l := layers[i]
-		if l.MediaType != mediaTypeOf(f.Name) {
-			faults = append(faults, fault.New(fault.MediaType, "mediaType", fmt.Sprintf("expected %q, found %q", mediaTypeOf(f.Name), shorten(l.MediaType))).In(l.Part))
+		if l.MediaType != MediaTypeOf(f.Name) {
+			faults = append(faults, fault.New(fault.MediaType, "mediaType", fmt.Sprintf("expected %q, found %q", MediaTypeOf(f.Name), shorten(l.MediaType))).In(l.Part))
 		}
 		if l.Blob == nil {
 			faults = append(faults, unchecked(l.Part, "its content is missing or damaged"))
