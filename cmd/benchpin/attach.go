@@ -166,7 +166,11 @@ their predicate and the key that they name. Nothing is judged: "benchpin verify 
 					a.printf("  %s  %q: %q\n", r.Digest, r.ArtifactType, r.Other)
 					continue
 				}
-				a.printf("  %s  %q by key %q\n", r.Digest, r.PredicateType, r.Key)
+				by := "certificate"
+				if r.Key != "" {
+					by = fmt.Sprintf("key %q", r.Key)
+				}
+				a.printf("  %s  %q by %s\n", r.Digest, r.PredicateType, by)
 			}
 			return nil
 		},

@@ -63,8 +63,7 @@ Nobody is contacted, unless --timestamp-url asks an authority for timestamps of 
 	cmd.Flags().StringVar(&manifestPath, "manifest", "", "`file` of the manifest's header (default: that beside the record, of a run without a data set, or whose data set was removed)")
 	cmd.Flags().StringVar(&archive, "archive", "", "`folder` of the archive; new or empty, or, without RUN, that of one that is there")
 	cmd.Flags().StringVar(&certificate, "certificate", "", "`file` of the data set's certificate, made by \"data certify\", to be attested too")
-	sign.add(cmd, "")
-	sign.addKeyless(cmd)
+	sign.add(cmd, "key", "to sign with"+keyForms, nil)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
 }

@@ -24,9 +24,10 @@ var allowedImports = map[string][]string{
 	"pkg/cluster/mpi": {"pkg/cluster"},
 	"pkg/journal":     {},
 	"pkg/record":      {"schemas"},
-	"pkg/workload":    {"schemas", "workloads"},
+	"pkg/workload":    {"pkg/yamltokens", "schemas", "workloads"},
 	"pkg/manifest":    {"pkg/manifest/blake", "pkg/store"},
 	"pkg/format":      {"pkg/stream", "pkg/workload"},
+	"pkg/yamltokens":  {},
 
 	"pkg/certificate": {},
 	"pkg/certify":     {"pkg/certificate", "pkg/manifest", "pkg/store", "pkg/stream"},
@@ -46,6 +47,7 @@ var allowedImports = map[string][]string{
 		"pkg/certificate",
 		"pkg/manifest",
 		"pkg/record",
+		"pkg/yamltokens",
 		"schemas",
 	},
 

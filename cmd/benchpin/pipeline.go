@@ -86,7 +86,7 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 			end()
 			defer out.Close()
 			if out.Record != nil {
-				if perr := a.printResult(out, publicHalf(sign.key, key), sign.trustFlags.again(), asJSON); perr != nil {
+				if perr := a.printResult(out, publicHalf(sign.key, key), sign.again(key), asJSON); perr != nil {
 					return errors.Join(err, perr)
 				}
 			}
@@ -100,7 +100,7 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 	pinned.add(cmd)
 	cmd.Flags().BoolVar(&certify, "certify", false, "measure how much of the data set repeats and how far it compresses, and attest it with the result")
 	cmd.Flags().StringVar(&dir, "dir", "benchpin", "`folder` of everything that is made")
-	sign.add(cmd, " (default: one is made in DIR/keys)")
+	sign.add(cmd, "key", "to sign with"+keyForms+" (default: one is made in DIR/keys)", nil)
 	cmd.Flags().IntVar(&workers, "workers", 0, "files that are generated or hashed at once (0: as many as the cores keep busy)")
 	verify.add(cmd)
 	cmd.Flags().BoolVar(&overwrite, "overwrite-checkpoints", false, overwriteUsage)
@@ -112,7 +112,8 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 }
 
 // printResult prints the record, or the page of the result and the verdict on its archive.
-// public is the file of the public key, where the pipeline has not made it; trust are the flags that name whom else to trust.
+// public is the file of the public key, where the pipeline has not made it; trust are the flags that name whom else to trust, and who signed where
+// no key did.
 func (a *app) printResult(out *pipeline.Outcome, public, trust string, asJSON bool) error {
 	if asJSON {
 		return a.printRecord(out.Record)
@@ -130,12 +131,14 @@ func (a *app) printResult(out *pipeline.Outcome, public, trust string, asJSON bo
 	if err := a.printVerdict(out.Archive, out.Verification); err != nil {
 		return err
 	}
-	key := cmp.Or(out.PublicKey, public, "YOUR.pub")
 	policy := trust
+	if !strings.Contains(trust, " --certificate-identity ") {
+		policy = " --key " + quoted(cmp.Or(out.PublicKey, public, "YOUR.pub")) + trust
+	}
 	if out.Record.Dataset.Verification.Mode == workload.VerifyNone {
 		policy += " --allow-unverified"
 	}
-	a.printf("\nrun       %s\narchive   %s\nverify    benchpin verify %s --key %s%s\n", out.Run, out.Archive, quoted(out.Archive), quoted(key), policy)
+	a.printf("\nrun       %s\narchive   %s\nverify    benchpin verify %s%s\n", out.Run, out.Archive, quoted(out.Archive), policy)
 	return nil
 }
 

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
 	"github.com/benchpin/benchpin/pkg/attest"
@@ -14,6 +12,7 @@ type policyFlags struct {
 	flags    attest.Policy
 	verified string
 	age      string
+	ageFrom  string
 	figures  []string
 }
 
@@ -26,6 +25,8 @@ func (f *policyFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.verified, "verified", "", "least of how the run compared its data set with the manifest: `level` sample or all (before, after, inline)")
 	cmd.Flags().StringArrayVar(&f.figures, "figure", nil, "`bound` on a figure of the record, such as au>=90 or load_seconds_p99<=0.5; may be repeated")
 	cmd.Flags().StringVar(&f.age, "max-age", "", "how long ago the run may have finished, by the host's clock: `span` such as 36h or 90d")
+	cmd.Flags().StringVar(&f.ageFrom, "max-age-from", "", "from `when` --max-age counts: finished (default: the host's clock), or trusted_time (the first trusted time of the result's signature too)")
+	cmd.Flags().StringArrayVar(&p.RuleEditions, "rule-edition", nil, "accepted `edition` of rules, named by a pre-registration under an accepted key; may be repeated")
 	cmd.Flags().StringVar(&p.Tool.Minimum, "tool-minimum", "", "least `version` of the program that made the record")
 	cmd.Flags().StringArrayVar(&p.Tool.Binaries, "tool-binary", nil, "accepted `digest` of the program that made the record; may be repeated")
 	cmd.Flags().StringArrayVar(&p.Workload.Digests, "workload-digest", nil, "accepted `digest` of the resolved workload; may be repeated")
@@ -36,52 +37,34 @@ func (f *policyFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&p.AllowUnavailable, "allow-unavailable", false, "accept that a check is not made which takes another build of benchpin")
 }
 
-// resolve returns the keys to verify with and what is demanded, from the file and the flags together. load gets the keys that --key names.
-func (f *policyFlags) resolve(load func([]string) ([]attest.PublicKey, error), keyFiles []string) ([]attest.PublicKey, attest.Policy, error) {
+// demands is what the flags demand, without the file.
+func (f *policyFlags) demands() (attest.Policy, error) {
 	none := attest.Policy{}
 	p := f.flags
 	for _, text := range f.figures {
 		name, b, err := attest.ParseBound(text)
 		if err != nil {
-			return nil, none, usagef("--figure %w", err)
+			return none, usagef("--figure %w", err)
 		}
 		p = p.And(attest.Policy{Figures: map[string]attest.Bounds{name: b}})
 	}
 	if f.age != "" {
 		age, err := attest.ParseAge(f.age)
 		if err != nil {
-			return nil, none, usagef("--max-age %w", err)
+			return none, usagef("--max-age %w", err)
 		}
 		p.MaximumAge = age
+	}
+	if p.AgeFrom = attest.AgeFrom(f.ageFrom); p.AgeFrom != "" && p.MaximumAge == 0 {
+		return none, usagef("--max-age-from: expected --max-age beside it")
 	}
 	switch p.Verification = attest.VerificationLevel(f.verified); p.Verification {
 	case "", attest.VerifiedSample, attest.VerifiedAll:
 	default:
-		return nil, none, usagef("--verified %q: expected %s or %s", f.verified, attest.VerifiedSample, attest.VerifiedAll)
+		return none, usagef("--verified %q: expected %s or %s", f.verified, attest.VerifiedSample, attest.VerifiedAll)
 	}
 	if err := p.Check(); err != nil {
-		return nil, none, &usageError{err}
+		return none, &usageError{err}
 	}
-	if f.file == "" {
-		keys, err := load(keyFiles)
-		return keys, p, err
-	}
-	d, err := attest.LoadPolicy(f.file)
-	if errors.Is(err, attest.ErrPolicy) {
-		return nil, none, &usageError{err}
-	}
-	if err != nil {
-		return nil, none, err
-	}
-	var given []attest.PublicKey
-	if len(keyFiles) > 0 || len(d.Keys) == 0 {
-		if given, err = load(keyFiles); err != nil {
-			return nil, none, err
-		}
-	}
-	keys, err := d.Accept(given)
-	if err != nil {
-		return nil, none, &usageError{err}
-	}
-	return keys, d.Policy.And(p), nil
+	return p, nil
 }

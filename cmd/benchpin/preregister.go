@@ -13,12 +13,12 @@ import (
 
 func (a *app) preregisterCommand() *cobra.Command {
 	var (
-		flags             workloadFlags
-		pinned            pinnedFlags
-		verify            verifyFlags
-		sign              signFlags
-		manifestPath, out string
-		asJSON            bool
+		flags                    workloadFlags
+		pinned                   pinnedFlags
+		verify                   verifyFlags
+		sign                     signFlags
+		manifestPath, out, rules string
+		asJSON                   bool
 	)
 	cmd := &cobra.Command{
 		Use:     "preregister WORKLOAD [OVERRIDE...]",
@@ -34,7 +34,7 @@ shown by whoever got it before, or by a timestamp (--timestamp-url), and not by 
   benchpin run quickstart --data ./qs --checkpoints ./checkpoints --preregistered ./bar.json --out ./registered`,
 		Args: oneWorkload,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for name, value := range map[string]string{"manifest": manifestPath, "out": out, "key": sign.key} {
+			for name, value := range map[string]string{"manifest": manifestPath, "out": out, "key": sign.key + sign.fulcio} {
 				if value == "" {
 					return usagef("expected --%s (see %q)", name, cmd.CommandPath()+" --help")
 				}
@@ -57,7 +57,7 @@ shown by whoever got it before, or by a timestamp (--timestamp-url), and not by 
 			if err != nil {
 				return err
 			}
-			signed, p, err := pipeline.Preregister(cmd.Context(), resolved, manifestPath, key)
+			signed, p, err := pipeline.Preregister(cmd.Context(), resolved, manifestPath, rules, key)
 			if err != nil {
 				return err
 			}
@@ -80,8 +80,9 @@ shown by whoever got it before, or by a timestamp (--timestamp-url), and not by 
 	pinned.add(cmd)
 	verify.add(cmd)
 	cmd.Flags().StringVar(&manifestPath, "manifest", "", "`file` of the manifest's header")
+	cmd.Flags().StringVar(&rules, "rule-edition", "", "`edition` of the rules by which the result will be judged, as their publisher writes it, such as mlperf-storage-v2.0")
 	cmd.Flags().StringVar(&out, "out", "", "new `file` of the pre-registration")
-	sign.add(cmd, "")
+	sign.add(cmd, "key", "to sign with"+keyForms, nil)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
 }

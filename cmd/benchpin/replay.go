@@ -19,10 +19,9 @@ import (
 // replayFlags are those of the command replay.
 type replayFlags struct {
 	o            pipeline.ReplayOptions
-	keys         []string
-	policy       policyFlags
+	accept       acceptFlags
 	remote       registryFlags
-	sign         string
+	sign         signFlags
 	journal      string
 	attach       bool
 	dataOnly     bool
@@ -53,7 +52,7 @@ Exit code 5 when data, schedule or checkpoints differ, which must be the same to
 replayed, unless --unverified, which the replay's record says. Another tool, another environment and another performance are no failure: the
 level says it. A workload whose thresholds are missed is compared all the same.
 
-With --sign the replay's own run gets an archive, and the replay an attestation of its own, which --attach attaches to what was replayed.`,
+With --sign, or --fulcio-url without a key, the replay's own run gets an archive, and the replay an attestation of its own, which --attach attaches to what was replayed.`,
 		Example: `  benchpin replay ./demo/archive --key ./demo/keys/benchpin.pub --dir ./again
   BENCHPIN_PASSWORD=secret benchpin replay localhost:5000/results/quickstart:v1 --key ./demo/keys/benchpin.pub --sign me.key --attach`,
 		Args: exactly("ARCHIVE"),
@@ -61,8 +60,8 @@ With --sign the replay's own run gets an archive, and the replay an attestation 
 	}
 	f.remote.add(cmd)
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.keys, "key", nil, "public `KEY` that the archive must verify with; may be repeated, any of them is accepted")
-	f.policy.add(cmd)
+	f.accept.addTrust(cmd, "public `KEY` that the archive must verify with; may be repeated, any of them is accepted")
+	f.accept.policy.add(cmd)
 	flags.BoolVar(&f.o.Unverified, "unverified", false, "replay an archive that does not verify, or without --key; the replay's record says so")
 	flags.StringVar(&f.o.Dir, "dir", "replay", "`folder` of the replay: data set, manifest, runs, checkpoints")
 	flags.StringVar(&f.o.Data, "data", "", "`folder` of the data set, which is generated there, or compared where it holds files (default: data in the replay's folder)")
@@ -73,7 +72,7 @@ With --sign the replay's own run gets an archive, and the replay an attestation 
 	flags.BoolVar(&f.o.OverwriteCheckpoints, "overwrite-checkpoints", false, overwriteUsage)
 	flags.StringVar(&f.journal, "journal", "", "`file` of the journal that the attempt is entered into, or none (default: journal.jsonl in the replay's folder)")
 	flags.BoolVar(&f.o.Redact, "redact", false, "leave host names and serial numbers out of the replay's record")
-	flags.StringVar(&f.sign, "sign", "", "private `KEY` to attest the replay with: a file, env://NAME or SCHEME://KEY")
+	f.sign.add(cmd, "sign", "to attest the replay with"+keyForms, &f.accept.trust)
 	flags.BoolVar(&f.attach, "attach", false, "attach the attestation of the replay to the archive that was replayed, there where it is")
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON document")
 	return cmd
@@ -84,9 +83,9 @@ func (a *app) completeReplay(cmd *cobra.Command, f *replayFlags) error {
 	switch {
 	case f.dataOnly && f.scheduleOnly:
 		return usagef("--data-only and --schedule-only: expected at most one of them")
-	case f.attach && f.sign == "":
-		return usagef("--attach: expected --sign KEY, the key that attests the replay")
-	case f.sign != "" && (f.dataOnly || f.scheduleOnly):
+	case f.attach && !f.sign.asked():
+		return usagef("--attach: expected --sign KEY, the key that attests the replay, or --fulcio-url")
+	case f.sign.asked() && (f.dataOnly || f.scheduleOnly):
 		return usagef("--sign: a replay without a run has no record that could be attested; leave --data-only and --schedule-only out")
 	case !(f.o.Tolerance > 0) || math.IsInf(f.o.Tolerance, 0):
 		return usagef("--tolerance %v: expected a number above 0, such as 0.05", f.o.Tolerance)
@@ -97,19 +96,12 @@ func (a *app) completeReplay(cmd *cobra.Command, f *replayFlags) error {
 		f.o.Scope = pipeline.ReplaySchedule
 	}
 	var err error
-	f.o.Keys, f.o.Policy, err = f.policy.resolve(func(refs []string) ([]attest.PublicKey, error) {
-		if len(refs) == 0 && f.o.Unverified {
-			return nil, nil
-		}
-		return a.publicKeys(cmd.Context(), refs)
-	}, f.keys)
-	if err != nil {
+	if f.o.Keys, f.o.Policy, err = f.accept.resolve(cmd.Context(), a, f.o.Unverified); err != nil {
 		return err
 	}
-	if f.sign != "" {
-		if f.o.Key, err = a.privateKey(cmd.Context(), f.sign); err != nil {
-			return err
-		}
+	// Before anything is done: a key that cannot be read, or an authority that does not answer, would cost a replay.
+	if f.o.Key, err = a.signerTrusting(cmd.Context(), &f.sign, f.o.Policy.Trusted); err != nil {
+		return err
 	}
 	if f.journal == "" {
 		f.journal = pipeline.Layout{Dir: f.o.Dir}.Journal()
@@ -188,7 +180,7 @@ func replayNote(key string, p *attest.ReplayPredicate) string {
 	if p.Level == attest.LevelResult {
 		word = "reproduced"
 	}
-	text := fmt.Sprintf("%s by the holder of the key %s: %s, in run %s with benchpin %s, whose record is %s", word, key, levelText(p.Level), p.Replay.Run,
+	text := fmt.Sprintf("%s by the holder of %s: %s, in run %s with benchpin %s, whose record is %s", word, attest.SignerText(key), levelText(p.Level), p.Replay.Run,
 		fault.Printable(p.Tool.Version), p.Replay.Record)
 	if p.Unverified {
 		text += "; the archive did not verify for them"

@@ -18,47 +18,20 @@ import (
 
 // htmlFlags are those of the page for browsers.
 type htmlFlags struct {
-	file   string
-	keys   []string
-	policy policyFlags
-	trust  trustFlags
+	file string
+	acceptFlags
 }
 
 func (f *htmlFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.file, "html", "", "write a page for browsers to `file`, with pictures, or to standard output if it is -; several runs stand side by side")
-	cmd.Flags().StringArrayVar(&f.keys, "key", nil, "with --html, verify archives with this public `KEY` and show what was found: a file, env://NAME or SCHEME://KEY; may be repeated")
+	f.addTrust(cmd, "with --html, verify archives with this public `KEY` and show what was found: a file, env://NAME or SCHEME://KEY; may be repeated")
 	cmd.Flags().StringVar(&f.policy.file, "policy", "", "with --html, YAML `file` that says what archives must fulfil, and by which keys (docs/policy.md)")
-	f.trust.add(cmd)
-	f.trust.addIdentity(cmd)
-}
-
-// verifies reports whether archives are to be verified.
-func (f *htmlFlags) verifies() bool {
-	return len(f.keys) > 0 || f.policy.file != "" || f.trust != trustFlags{}
-}
-
-// resolve returns the keys to verify with and what is demanded.
-func (f *htmlFlags) resolve(ctx context.Context, a *app) ([]attest.PublicKey, attest.Policy, error) {
-	if f.policy.file != "" && f.trust.identifies() {
-		return nil, attest.Policy{}, usagef("--policy says who is accepted, and --certificate-identity would add somebody: give one of them")
-	}
-	keys, demands, err := f.policy.resolve(func(refs []string) ([]attest.PublicKey, error) {
-		if len(refs) == 0 && f.trust.identifies() {
-			return nil, nil
-		}
-		return a.publicKeys(ctx, refs)
-	}, f.keys)
-	if err != nil {
-		return nil, demands, err
-	}
-	demands.Witness, err = f.trust.witness()
-	return keys, demands, err
 }
 
 // check refuses what does not go together.
 func (f *htmlFlags) check(format *formatFlags) error {
 	switch {
-	case f.file == "" && f.verifies():
+	case f.file == "" && f.given():
 		return usagef("--key, --policy and what else is for verifying belongs to the page of --html; \"benchpin verify\" verifies an archive")
 	case f.file != "" && (format.json || format.format != "" || format.badge != ""):
 		return usagef("--html writes a page, and --json, --format and --badge ask for something else: choose one")
@@ -73,9 +46,9 @@ func (a *app) reportHTML(ctx context.Context, paths []string, f *htmlFlags) erro
 	}
 	var trusted []attest.PublicKey
 	var demands attest.Policy
-	if f.verifies() {
+	if f.given() {
 		var err error
-		if trusted, demands, err = f.resolve(ctx, a); err != nil {
+		if trusted, demands, err = f.resolve(ctx, a, false); err != nil {
 			return err
 		}
 	}
@@ -86,7 +59,7 @@ func (a *app) reportHTML(ctx context.Context, paths []string, f *htmlFlags) erro
 		if err != nil {
 			return err
 		}
-		if run.Archive != "" && f.verifies() {
+		if run.Archive != "" && f.given() {
 			notHeld, err := verifyForPage(ctx, path, trusted, demands, &run)
 			if err != nil {
 				return err

@@ -16,23 +16,24 @@ import (
 
 // reviewFlags are those by which whoever verified signs that.
 type reviewFlags struct {
-	key, out string
-	attach   bool
+	sign   signFlags
+	out    string
+	attach bool
 }
 
-func (f *reviewFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.key, "attest", "", "private `KEY` to sign with that every check passed: a file, env://NAME or SCHEME://KEY")
-	cmd.Flags().StringVar(&f.out, "out", "", "with --attest: new `file` of what is signed")
-	cmd.Flags().BoolVar(&f.attach, "attach", false, "with --attest: attach what is signed to the archive, there where it is")
+func (f *reviewFlags) add(cmd *cobra.Command, trust *trustFlags) {
+	f.sign.add(cmd, "attest", "to sign with that every check passed"+keyForms, trust)
+	cmd.Flags().StringVar(&f.out, "out", "", "with --attest or --fulcio-url: new `file` of what is signed")
+	cmd.Flags().BoolVar(&f.attach, "attach", false, "with --attest or --fulcio-url: attach what is signed to the archive, there where it is")
 }
 
 // check refuses what cannot be carried out, before anything is verified.
 func (f *reviewFlags) check() error {
 	switch {
-	case f.key == "" && (f.out != "" || f.attach):
-		return usagef("--out and --attach: expected --attest KEY, the key that signs that every check passed")
-	case f.key != "" && f.out == "" && !f.attach:
-		return usagef("--attest: expected --out FILE or --attach: where what is signed goes")
+	case !f.sign.asked() && (f.out != "" || f.attach):
+		return usagef("--out and --attach: expected --attest KEY, the key that signs that every check passed, or --fulcio-url")
+	case f.sign.asked() && f.out == "" && !f.attach:
+		return usagef("--attest, --fulcio-url: expected --out FILE or --attach: where what is signed goes")
 	case f.out != "" && fileExists(f.out):
 		return usagef("--out %s is there already: nothing is written over", f.out)
 	}
@@ -42,11 +43,11 @@ func (f *reviewFlags) check() error {
 // review signs that an archive was verified, and puts that where it was asked for.
 func (a *app) review(ctx context.Context, archive string, f *reviewFlags, remote *registryFlags, v *attest.Verification, p attest.Policy,
 	keys []attest.PublicKey) error {
-	key, err := a.privateKey(ctx, f.key)
+	by, err := a.signerTrusting(ctx, &f.sign, p.Trusted)
 	if err != nil {
 		return err
 	}
-	bundle, err := attest.SignReview(key, v, p, keys, a.toolVersion(), a.now())
+	bundle, err := attest.SignReview(ctx, by, v, p, keys, a.toolVersion(), a.now())
 	if err != nil {
 		return err
 	}

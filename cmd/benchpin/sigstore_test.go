@@ -39,7 +39,11 @@ func TestKeylessCommands(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	token := sigstoretest.Token("dev@example.com", "https://issuer.example")
 	for name, data := range map[string][]byte{"root.json": s.TrustedRoot(t, true), "small.yaml": []byte(tinyWorkload), "token": []byte(token + "\n"),
-		"policy.yaml": []byte("figures: {au: {minimum: 0}}\n")} {
+		"policy.yaml":  []byte("policy: benchpin.policy/v1\nfigures: {au: {minimum: 0}}\n"),
+		"who.yaml":     []byte("policy: benchpin.policy/v1\nidentities: [{san: dev@example.com, issuer_pattern: \"https://.*\"}]\ntrusted_root: {file: root.json}\n"),
+		"nobody.yaml":  []byte("policy: benchpin.policy/v1\nidentities: [{san: else@example.com, issuer: \"https://issuer.example\"}]\ntrusted_root: {file: root.json}\n"),
+		"noroot.yaml":  []byte("policy: benchpin.policy/v1\nidentities: [{san: dev@example.com, issuer: \"https://issuer.example\"}]\n"),
+		"notroot.yaml": []byte("policy: benchpin.policy/v1\nkeys: [{file: out/keys/benchpin.pub}]\ntrusted_root: {file: token}\n")} {
 		if err := os.WriteFile(at(name), data, 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +82,35 @@ func TestKeylessCommands(t *testing.T) {
 	expect(exitUsage, "", "issuer", verify(who...)...)
 	expect(exitUsage, "", "trust", verify(append(who[2:], "--certificate-oidc-issuer", "x")...)...)
 	expect(exitUsage, "", "no public key", verify("--trusted-root", at("root.json"))...)
-	expect(exitUsage, "", "give one of them", verify(append(who, "--certificate-oidc-issuer", "x", "--policy", at("policy.yaml"))...)...)
+	// A policy that says nothing of who is accepted takes whom the flags name; one that does takes nobody beside.
+	expect(exitDone, "VERDICT: VERIFIED", "", verify(append(who, "--certificate-oidc-issuer", "https://issuer.example", "--policy", at("policy.yaml"))...)...)
+	expect(exitUsage, "", "no public key", verify("--policy", at("policy.yaml"))...)
+	expect(exitDone, "identity dev@example.com", "", verify("--policy", at("who.yaml"))...)
+	expect(exitUsage, "", "the policy says who is accepted", verify("--policy", at("who.yaml"), "--certificate-identity", "x@example.com", "--certificate-oidc-issuer", "x")...)
+	expect(exitUsage, "", "does not accept the key", verify("--policy", at("who.yaml"), "--key", at("out/keys/benchpin.pub"))...)
+	expect(exitUsage, "", "which roots are trusted", verify("--policy", at("who.yaml"), "--trusted-root", at("root.json"))...)
+	expect(exitVerify, "VERDICT: FAILED", "", verify("--policy", at("nobody.yaml"))...)
+	expect(exitUsage, "", "trust", verify("--policy", at("noroot.yaml"))...)
+	expect(exitDone, "VERDICT: VERIFIED", "", verify("--policy", at("noroot.yaml"), "--trusted-root", at("root.json"))...)
+	expect(exitUsage, "", "trusted_root.json", verify("--policy", at("notroot.yaml"))...)
+
+	// Whoever reviews, replays or registers signs in the same ways.
+	by := []string{"--fulcio-url", s.Fulcio, "--rekor-url", s.Rekor, "--trusted-root", at("root.json"), "--identity-token-file", at("token")}
+	expect(exitUsage, "", "two ways to sign", verify(append(by, "--key", at("out/keys/benchpin.pub"), "--attest", "me.key", "--attach")...)...)
+	expect(exitUsage, "", "--out FILE or --attach", verify(append(by, "--key", at("out/keys/benchpin.pub"))...)...)
+	expect(exitDone, "", "attached", verify(append(by, "--key", at("out/keys/benchpin.pub"), "--attach")...)...)
+	everybody := append(who, "--certificate-oidc-issuer", "https://issuer.example", "--key", at("out/keys/benchpin.pub"))
+	expect(exitDone, `"review": {`, "", verify(append(everybody, "--json")...)...)
+	expect(exitUsage, "", "two ways to sign", append([]string{"replay", archive, "--dir", at("again"), "--key", at("out/keys/benchpin.pub"), "--sign", "me.key"}, by...)...)
+	expect(exitDone, "level: ", "attached", append([]string{"replay", archive, "--dir", at("again"), "--key", at("out/keys/benchpin.pub"), "--attach"}, by...)...)
+	expect(exitDone, `"replay": {`, "", verify(append(everybody, "--json")...)...)
+	expect(exitDone, "blake3:", "", append([]string{"preregister", at("small.yaml"), "--manifest", at("out/manifest.json"), "--out", at("bar.json"), "--rule-edition", "house-rules-3"}, by...)...)
+	expect(exitDone, "--certificate-identity dev@example.com --certificate-oidc-issuer https://issuer.example", "",
+		append([]string{"pipeline", at("small.yaml"), "--dir", at("mine"), "--preregistered", at("bar.json")}, by...)...)
+	mine := append([]string{"verify", at("mine/archive"), "--require-preregistration", "--rule-edition"}, append([]string{"house-rules-3"}, everybody[:6]...)...)
+	expect(exitDone, "which is before the start that the record gives", "", append(mine, "--json")...)
+	mine[4] = "house-rules-4"
+	expect(exitVerify, `found \"house-rules-3\", the policy accepts [\"house-rules-4\"]`, "", append(mine, "--json")...)
 	expect(exitDone, "VERDICT: VERIFIED", "", verify("--key", at("out/keys/benchpin.pub"))...)
 }
 
@@ -119,6 +151,19 @@ func TestTimestampCommands(t *testing.T) {
 	expect(exitVerify, "VERDICT: FAILED", "", "verify", at("plain/archive"), "--key", at("me.pub"), "--timestamp-roots", at("tsa.pem"), "--require-timestamp")
 	expect(exitVerify, "VERDICT: FAILED", "", "verify", at("plain/archive"), "--key", at("second.pub"))
 	expect(exitVerify, "VERDICT: FAILED", "", "verify", at("plain/archive"), "--key", at("second.pub"), "--timestamp-roots", at("other.pem"))
+	// How old a result is by trusted time; its own times are the host's.
+	stampedBy := []string{"verify", at("plain/archive"), "--key", at("second.pub"), "--timestamp-roots", at("tsa.pem"), "--max-age"}
+	expect(exitDone, "age by trusted time", "", append(stampedBy, "1h", "--max-age-from", "trusted_time")...)
+	expect(exitUsage, "", "expected --max-age", append(stampedBy[:6:6], "--max-age-from", "trusted_time")...)
+	expect(exitUsage, "", "nothing that an age is counted from", append(stampedBy, "1h", "--max-age-from", "birth")...)
+	expect(exitVerify, "no statement of the result that holds carries one", "", "verify", at("plain/archive"), "--key", at("me.pub"), "--max-age", "1h", "--max-age-from", "trusted_time")
+	// A review with a timestamp.
+	expect(exitUsage, "", "needs --timestamp-roots", "verify", at("plain/archive"), "--key", at("me.pub"), "--attest", at("second.key"), "--attach", "--timestamp-url", url)
+	expect(exitUsage, "", "needs --attest", "verify", at("plain/archive"), "--key", at("me.pub"), "--timestamp-url", url, "--timestamp-roots", at("tsa.pem"))
+	expect(exitDone, "", "attestation: ", "verify", at("plain/archive"), "--key", at("me.pub"), "--attest", at("second.key"), "--out", at("review.json"), "--timestamp-url", url, "--timestamp-roots", at("tsa.pem"))
+	if raw, err := os.ReadFile(at("review.json")); err != nil || !bytes.Contains(raw, []byte("rfc3161Timestamps")) {
+		t.Errorf("the review has no timestamp: %v", err)
+	}
 	expect(exitDone, `"kind": "timestamp"`, "", "verify", at("plain/archive"), "--key", at("second.pub"), "--timestamp-roots", at("tsa.pem"), "--json")
 	expect(exitDone, "--timestamp-roots", "", "pipeline", at("small.yaml"), "--dir", at("stamped"), "--key", at("me.key"), "--timestamp-url", url, "--timestamp-roots", at("tsa.pem"))
 	expect(exitDone, "signed no later than", "", "verify", at("stamped/archive"), "--key", at("me.pub"), "--timestamp-roots", at("tsa.pem"))

@@ -17,10 +17,8 @@ import (
 
 func (a *app) verifyCommand() *cobra.Command {
 	var (
-		keys    []string
-		policy  policyFlags
+		accept  acceptFlags
 		remote  registryFlags
-		trust   trustFlags
 		review  reviewFlags
 		explain bool
 		asJSON  bool
@@ -42,8 +40,8 @@ both must hold: a flag never widens what the file accepts.
 
 Timestamps and log entries are judged by --trusted-root and --timestamp-roots; without either, a bundle that carries some does not count.
 
---attest KEY signs, when every check passed, that it did: a verification summary, which --out writes and --attach attaches to the archive. How
-far the result rests on the word of one party is said in one word: self-attested, third-party or reproduced. It follows from which keys
+--attest KEY, or --fulcio-url without a key, signs, when every check passed, that it did: a verification summary, which --out writes and --attach
+attaches to the archive. --timestamp-url has the signature timestamped. How far the result rests on the word of one party is said in one word: self-attested, third-party or reproduced. It follows from which keys
 signed what.`,
 		Example: `  benchpin verify ./demo/archive --key ./demo/keys/benchpin.pub
   benchpin verify ./demo/archive --key ./demo/keys/benchpin.pub --verified all --max-age 1d`,
@@ -52,19 +50,11 @@ signed what.`,
 			if err := review.check(); err != nil {
 				return err
 			}
-			if policy.file != "" && trust.identifies() {
-				return usagef("--policy says who is accepted, and --certificate-identity would add somebody: give one of them")
-			}
-			trusted, demands, err := policy.resolve(func(refs []string) ([]attest.PublicKey, error) {
-				if len(refs) == 0 && trust.identifies() {
-					return nil, nil
-				}
-				return a.publicKeys(cmd.Context(), refs)
-			}, keys)
+			trusted, demands, err := accept.resolve(cmd.Context(), a, false)
 			if err != nil {
 				return err
 			}
-			if demands.Witness, err = trust.witness(); err != nil {
+			if err := review.sign.check(!demands.Trusted.Empty()); err != nil {
 				return err
 			}
 			dir, done, err := a.archiveAt(cmd.Context(), args[0], &remote)
@@ -91,18 +81,16 @@ signed what.`,
 			if err != nil {
 				return err
 			}
-			if err := failedChecks(v); err != nil || review.key == "" {
+			if err := failedChecks(v); err != nil || !review.sign.asked() {
 				return err
 			}
 			return a.review(cmd.Context(), args[0], &review, &remote, v, demands, trusted)
 		},
 	}
 	remote.add(cmd)
-	trust.add(cmd)
-	review.add(cmd)
-	trust.addIdentity(cmd)
-	cmd.Flags().StringArrayVar(&keys, "key", nil, "public `KEY`: a file, env://NAME or SCHEME://KEY; may be repeated, any of them is accepted")
-	policy.add(cmd)
+	accept.addTrust(cmd, "public `KEY`: a file, env://NAME or SCHEME://KEY; may be repeated, any of them is accepted")
+	review.add(cmd, &accept.trust)
+	accept.policy.add(cmd)
 	cmd.Flags().BoolVar(&explain, "explain", false, "say of every digest what was hashed, and how to do it by hand")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
@@ -230,11 +218,11 @@ func attestationNotes(all []attest.Attestation) []string {
 				continue
 			}
 			if r := one.Review; r != nil {
-				notes = append(notes, fmt.Sprintf("the holder of the key %s signed that this archive was verified, at %s by their clock, under the policy with "+
-					"SHA-256 %s; whether that is true is not judged here", one.Key, r.TimeVerified, r.Policy.Digest["sha256"]))
+				notes = append(notes, fmt.Sprintf("the holder of %s signed that this archive was verified, at %s by their clock, under the policy with "+
+					"SHA-256 %s; whether that is true is not judged here", attest.SignerText(one.Key), r.TimeVerified, r.Policy.Digest["sha256"]))
 				continue
 			}
-			notes = append(notes, fmt.Sprintf("the key %s also attests %s about this archive; whether that is true is not judged here", one.Key, one.PredicateType))
+			notes = append(notes, fmt.Sprintf("%s also attests %s about this archive; whether that is true is not judged here", attest.SignerText(one.Key), one.PredicateType))
 		case attest.NotCounted:
 			notes = append(notes, fmt.Sprintf("%s does not count: %s", one.Part, one.Detail))
 		}

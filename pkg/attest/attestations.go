@@ -198,7 +198,7 @@ func (v *verifier) judgeBundle(j *judgedBundle, b oci.Bundle, x expectation) err
 	verified, err := verifyWitnessed(raw, v.keys, v.policy.Witness)
 	if err != nil {
 		j.settle(NotCounted, signaturesCheck, asFault(err))
-		v.judgeForeign(j, raw)
+		v.judgeForeign(j, b.PredicateType, raw)
 		return nil
 	}
 	s := verified.Statement
@@ -225,6 +225,9 @@ func (v *verifier) judgeBundle(j *judgedBundle, b oci.Bundle, x expectation) err
 	}
 	at := slices.IndexFunc(x.predicates, func(e typedPredicate) bool { return e.kind == s.PredicateType })
 	if at < 0 {
+		if len(j.faults[predicatesCheck]) > 0 {
+			return nil // announced as something else: it does not count, whatever it says
+		}
 		if s.PredicateType == ReplayType && x.subjects != nil {
 			p, f := v.parseReplay(s.Predicate)
 			if f != nil {
@@ -242,9 +245,6 @@ func (v *verifier) judgeBundle(j *judgedBundle, b oci.Bundle, x expectation) err
 				return nil
 			}
 			if r != nil {
-				if len(j.faults[predicatesCheck]) > 0 {
-					return nil // announced as something else: it does not count
-				}
 				j.Review, j.Status = r, Other
 				j.Detail = "it says that the archive was verified, which is not judged here"
 				return nil
@@ -282,7 +282,7 @@ type foreignStatement struct {
 
 // BundleInfo is what a bundle says it is. Nobody checked a signature.
 type BundleInfo struct {
-	// PredicateType is that of its statement, Key the hint of the key that it names, "" for none.
+	// PredicateType is that of its statement, Key the hint of the key that it names, "" where a certificate says who signed.
 	PredicateType, Key string
 	// SHA256 are the SHA-256 digests of the subjects of its statement, in hex, in order.
 	SHA256 []string
@@ -291,7 +291,7 @@ type BundleInfo struct {
 // DescribeBundle reads what a Sigstore bundle with an in-toto statement of any version says it is, without a key. It checks the form and
 // nothing else. Errors are *fault.Fault.
 func DescribeBundle(data []byte) (*BundleInfo, error) {
-	b, err := parseBundle(data)
+	b, err := parseWitnessed(data)
 	if err != nil {
 		return nil, err
 	}
@@ -327,7 +327,7 @@ func parseForeign(payload []byte) (*foreignStatement, error) {
 
 // judgeForeign looks at a bundle that is none of ours: signed by an accepted key, with an in-toto statement that other programs write,
 // such as cosign's, which is still Statement/v0.1 and knows only the archive's sha256.
-func (v *verifier) judgeForeign(j *judgedBundle, raw []byte) {
+func (v *verifier) judgeForeign(j *judgedBundle, announced string, raw []byte) {
 	b, err := parseBundle(raw)
 	if err != nil {
 		return
@@ -342,6 +342,9 @@ func (v *verifier) judgeForeign(j *judgedBundle, raw []byte) {
 		return
 	}
 	j.PredicateType = fault.Printable(shorten(s.PredicateType))
+	if announced != s.PredicateType {
+		return
+	}
 	for _, subject := range s.Subject {
 		if v.v.Archive != (oci.Digests{}) && subject.Digest["sha256"] == v.v.Archive.Hex() {
 			j.Status = Other

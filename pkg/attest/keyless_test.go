@@ -19,9 +19,12 @@ const (
 	idIssuer = "https://issuer.example"
 )
 
+// tokenOfSomeone is an OpenID Connect token.
+func tokenOfSomeone() (string, error) { return sigstoretest.Token(someone, idIssuer), nil }
+
 func keyless(t testing.TB, s *sigstoretest.Sigstore, logs bool) *sigstore.Keyless {
 	t.Helper()
-	o := sigstore.KeylessOptions{Fulcio: s.Fulcio, Token: sigstoretest.Token(someone, idIssuer), Trust: sigstore.Options{TrustedRoot: s.TrustedRoot(t, logs)}}
+	o := sigstore.KeylessOptions{Fulcio: s.Fulcio, Token: tokenOfSomeone, Trust: sigstore.Options{TrustedRoot: s.TrustedRoot(t, logs)}}
 	if logs {
 		o.Rekor = s.Rekor
 	}
@@ -110,7 +113,7 @@ func TestKeylessAttacks(t *testing.T) {
 	if _, err := attest.WriteArchive(context.Background(), t.TempDir()+"/a", newRun(t, nil).input, mute); err == nil || !strings.Contains(err.Error(), "the log") {
 		t.Errorf("a log that answers nothing: %v", err)
 	}
-	if _, err := sigstore.NewKeyless(context.Background(), sigstore.KeylessOptions{Fulcio: s.Fulcio, Token: sigstoretest.Token(someone, idIssuer),
+	if _, err := sigstore.NewKeyless(context.Background(), sigstore.KeylessOptions{Fulcio: s.Fulcio, Token: tokenOfSomeone,
 		Trust: sigstore.Options{TrustedRoot: s.TrustedRoot(t, true)}}); err == nil {
 		t.Error("an authority that answers nothing")
 	}
@@ -183,7 +186,7 @@ func TestIdentitiesAreWhole(t *testing.T) {
 	if _, err := sigstore.NewVerifier(sigstore.Options{TimestampRoots: s.Timestamps.PEM(), Identities: []sigstore.Identity{{SAN: someone, Issuer: idIssuer}}}); !errors.Is(err, sigstore.ErrRoots) {
 		t.Errorf("no authority: %v", err)
 	}
-	if _, err := sigstore.NewKeyless(context.Background(), sigstore.KeylessOptions{Fulcio: s.Fulcio, Token: "x", Trust: sigstore.Options{TrustedRoot: s.TrustedRoot(t, true)}}); err == nil {
+	if _, err := sigstore.NewKeyless(context.Background(), sigstore.KeylessOptions{Fulcio: s.Fulcio, Token: func() (string, error) { return "x", nil }, Trust: sigstore.Options{TrustedRoot: s.TrustedRoot(t, true)}}); err == nil {
 		t.Error("certified without a token")
 	}
 }

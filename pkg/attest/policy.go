@@ -23,8 +23,10 @@ type Policy struct {
 	AllowUnavailable bool
 
 	// Witness judges certificates, log entries and timestamps; nil refuses bundles that carry any. It is no demand, and no part of a
-	// document: it is made of what whoever verifies trusts.
+	// document: it is made of Trusted.
 	Witness Witness
+	// Trusted is whom the Witness was made to trust.
+	Trusted Trusted
 	// RequireTime demands that a third party whom the Witness trusts saw a statement of every predicate that the archive carries: the
 	// timestamp or log entry of a bundle can be taken out of it, and then proves nothing.
 	RequireTime bool
@@ -43,8 +45,11 @@ type Policy struct {
 	Figures map[string]Bounds
 	// Preregistered demands a pre-registration signed by an accepted key.
 	Preregistered bool
-	// MaximumAge is how long ago the run may have finished, by the host's clock; 0 asks for nothing.
+	// RuleEditions are the editions of rules that are accepted: a pre-registration by an accepted key must name one of them; nil asks for none.
+	RuleEditions []string
+	// MaximumAge is how old the result may be; 0 asks for nothing. AgeFrom says from when that is counted, "" from the end of the run.
 	MaximumAge time.Duration
+	AgeFrom    AgeFrom
 	// At is the time at which age is judged; the zero value is now.
 	At time.Time
 	// Tool and Workload say what may have been run.
@@ -103,8 +108,8 @@ func (p Policy) And(q Policy) Policy {
 	p.RequireThresholds = p.RequireThresholds || q.RequireThresholds
 	p.Preregistered = p.Preregistered || q.Preregistered
 	p.RequireTime = p.RequireTime || q.RequireTime
-	if p.Witness == nil {
-		p.Witness = q.Witness
+	if p.Witness == nil && p.Trusted.Empty() {
+		p.Witness, p.Trusted = q.Witness, q.Trusted
 	}
 	p.Signers = max(p.Signers, q.Signers)
 	p.Predicates = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(p.Predicates), q.Predicates...))))
@@ -118,6 +123,10 @@ func (p Policy) And(q Policy) Policy {
 			p.Figures = map[string]Bounds{}
 		}
 		p.Figures[name] = p.Figures[name].and(b)
+	}
+	p.RuleEditions = both(p.RuleEditions, q.RuleEditions)
+	if q.AgeFrom.rank() > p.AgeFrom.rank() {
+		p.AgeFrom = q.AgeFrom
 	}
 	if q.MaximumAge > 0 && (p.MaximumAge == 0 || q.MaximumAge < p.MaximumAge) {
 		p.MaximumAge = q.MaximumAge
@@ -171,6 +180,12 @@ func (p Policy) Check() error {
 	if p.Signers < 0 || p.Signers > limits.Keys {
 		bad("%d signers: expected 1 to %d", p.Signers, limits.Keys)
 	}
+	if p.AgeFrom.rank() < 0 {
+		bad("%q is nothing that an age is counted from: expected %s or %s", shorten(string(p.AgeFrom)), AgeFromFinish, AgeFromTrustedTime)
+	}
+	if p.AgeFrom != "" && p.MaximumAge == 0 {
+		bad("it says from when age is counted, and no age")
+	}
 	for what, list := range map[string][]string{"data set's root": p.DataRoots, "binary": p.Tool.Binaries, "workload": p.Workload.Digests} {
 		for _, d := range list {
 			if !blake3Text.MatchString(d) {
@@ -197,7 +212,7 @@ type PolicyDocument struct {
 	// Keys are the accepted keys that the document holds or names a file of.
 	Keys []PublicKey
 	// Hints are those of all accepted keys, also of such that the document names by hint alone. It is nil where the document
-	// says nothing of keys, and then accepts every key that is given.
+	// says nothing of who is accepted, by key or by certificate, and then accepts every key that is given.
 	Hints []string
 }
 

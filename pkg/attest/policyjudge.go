@@ -28,6 +28,11 @@ func (j *judgment) refuse(part, field, format string, args ...any) {
 
 // among demands that what the record says is in a list; nil demands nothing.
 func (j *judgment) among(what, field, found string, accepted []string) {
+	j.within(TitleRecord, what, field, found, accepted)
+}
+
+// within is among for any part of the archive.
+func (j *judgment) within(part, what, field, found string, accepted []string) {
 	if accepted == nil {
 		return
 	}
@@ -38,7 +43,7 @@ func (j *judgment) among(what, field, found string, accepted []string) {
 		if len(accepted) > most {
 			list += fmt.Sprintf(" and %d more", len(accepted)-most)
 		}
-		j.refuse(TitleRecord, field, "found %q, the policy accepts %s", shorten(found), list)
+		j.refuse(part, field, "found %q, the policy accepts %s", shorten(found), list)
 	}
 }
 
@@ -55,7 +60,8 @@ func (v *verifier) demands(r *record.Record) error {
 			j.refuse(TitleRecord, "preregistration", "no accepted key signed what this run would be judged by")
 		}
 	}
-	j.age(p, r)
+	j.rules(p.RuleEditions, v.v)
+	j.age(p, r, v.v.Attestations)
 	j.tool(p.Tool, r.Tool)
 	j.among("workload's name", "workload.name", r.Workload.Name, p.Workload.Names)
 	j.among("workload", "workload.digest", r.Workload.Digest, p.Workload.Digests)
@@ -76,7 +82,7 @@ func (v *verifier) policyUnchecked() error {
 
 // zero reports whether nothing is demanded that demands judges.
 func (p Policy) zero() bool {
-	return p.Signers < 2 && len(p.Predicates) == 0 && p.DataRoots == nil && p.Verification == "" && len(p.Figures) == 0 && p.MaximumAge == 0 && !p.Preregistered &&
+	return p.Signers < 2 && len(p.Predicates) == 0 && p.DataRoots == nil && p.Verification == "" && len(p.Figures) == 0 && p.MaximumAge == 0 && p.RuleEditions == nil && !p.Preregistered &&
 		p.Tool.Versions == nil && p.Tool.Minimum == "" && p.Tool.Commits == nil && p.Tool.Binaries == nil && !p.Tool.Unmodified &&
 		p.Workload.Names == nil && p.Workload.Digests == nil
 }
@@ -165,7 +171,21 @@ func (j *judgment) figures(bounds map[string]Bounds, r *record.Record) {
 	}
 }
 
-func (j *judgment) age(p Policy, r *record.Record) {
+// rules demands that an accepted key registered the run to be judged by one of these editions of rules.
+func (j *judgment) rules(accepted []string, v *Verification) {
+	if accepted == nil {
+		return
+	}
+	if v.Preregistered == "" {
+		j.asked = append(j.asked, "edition of rules")
+		j.refuse(TitleRecord, "preregistration", "the policy demands an edition of rules, and no accepted key signed by which this run would be judged")
+		return
+	}
+	j.within(TitlePreregistration, "edition of rules", "rule_edition", v.RuleEdition, accepted)
+}
+
+// age judges how old the result is: by the host's clock, and by trusted times where the policy counts from these.
+func (j *judgment) age(p Policy, r *record.Record, found []Attestation) {
 	if p.MaximumAge <= 0 {
 		return
 	}
@@ -183,6 +203,35 @@ func (j *judgment) age(p Policy, r *record.Record) {
 	case age > p.MaximumAge:
 		j.refuse(TitleRecord, "finished", "the run finished %s ago, the policy demands at most %s", age.Round(time.Second), p.MaximumAge)
 	}
+	if p.AgeFrom.rank() >= AgeFromTrustedTime.rank() {
+		j.trustedAge(p.MaximumAge, now, found)
+	}
+}
+
+// trustedAge counts from the first time at which a third party saw a statement of the result that holds.
+func (j *judgment) trustedAge(most time.Duration, now time.Time, found []Attestation) {
+	j.asked = append(j.asked, "age by trusted time")
+	first, ok := firstTime(found)
+	switch age := now.Sub(first.Time); {
+	case !ok:
+		j.refuse("bundle "+ResultType, "verificationMaterial", "the policy counts age from a trusted time, and no statement of the result that holds carries one")
+	case age < -clockTolerance:
+		j.refuse("bundle "+ResultType, "verificationMaterial", "it was signed by %s, which is later than now, %s: one of the two clocks is wrong", first, now.UTC().Format(time.RFC3339))
+	case age > most:
+		j.refuse("bundle "+ResultType, "verificationMaterial", "it was signed by %s, %s ago, the policy demands at most %s", first, age.Round(time.Second), most)
+	}
+}
+
+// firstTime is the earliest trusted time of a statement of the result that holds.
+func firstTime(found []Attestation) (first TrustedTime, ok bool) {
+	for _, a := range found {
+		for _, t := range a.Times {
+			if a.Status == Holds && a.PredicateType == ResultType && (!ok || t.Time.Before(first.Time)) {
+				first, ok = t, true
+			}
+		}
+	}
+	return first, ok
 }
 
 func (j *judgment) tool(p ToolPolicy, t record.Tool) {

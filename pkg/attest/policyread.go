@@ -24,6 +24,7 @@ import (
 
 	"github.com/benchpin/benchpin/pkg/attest/fault"
 	"github.com/benchpin/benchpin/pkg/attest/internal/limits"
+	"github.com/benchpin/benchpin/pkg/yamltokens"
 	"github.com/benchpin/benchpin/schemas"
 )
 
@@ -40,6 +41,10 @@ var ErrPolicy = errors.New("the policy cannot be used")
 type policyDocument struct {
 	Policy string      `json:"policy"`
 	Keys   []policyKey `json:"keys"`
+	// Identities, TrustedRoot and TimestampRoots say whom to trust beside keys.
+	Identities     []Identity           `json:"identities"`
+	TrustedRoot    policyTrustedRoot    `json:"trusted_root"`
+	TimestampRoots policyTimestampRoots `json:"timestamp_roots"`
 	// Signers, Predicates and the rest are the fields of Policy.
 	Signers    int      `json:"signers"`
 	Predicates []string `json:"predicates"`
@@ -51,7 +56,9 @@ type policyDocument struct {
 	Preregistered    bool              `json:"preregistered"`
 	TrustedTime      bool              `json:"trusted_time"`
 	ThresholdsMet    bool              `json:"thresholds_met"`
+	RuleEditions     []string          `json:"rule_editions"`
 	MaximumAge       string            `json:"maximum_age"`
+	AgeFrom          AgeFrom           `json:"age_from"`
 	AllowUnavailable bool              `json:"allow_unavailable"`
 	Tool             ToolPolicy        `json:"tool"`
 	Workload         WorkloadPolicy    `json:"workload"`
@@ -146,8 +153,9 @@ func (r *policyReader) parse(data []byte) (tree any, err error) {
 		return nil, r.fail("", "it is not UTF-8")
 	}
 	tokens := lexer.Tokenize(string(data))
-	if err := r.checkDepth(tokens); err != nil {
-		return nil, err
+	// The parser calls itself for each level.
+	if t := yamltokens.TooDeep(tokens, limits.PolicyDepth); t != nil {
+		return nil, r.failAt(positionOf(t), "more than %d levels of nesting", limits.PolicyDepth)
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
@@ -171,40 +179,6 @@ func (r *policyReader) parse(data []byte) (tree any, err error) {
 		return nil, r.fail("", "it is empty; a policy that demands nothing has at least the line \"policy: %s\"", PolicyName)
 	}
 	return r.value("", body)
-}
-
-// checkDepth bounds the nesting before the parser, which calls itself for each level, sees it.
-func (r *policyReader) checkDepth(tokens token.Tokens) error {
-	flow, onLine, line := 0, 0, 0
-	var indents []int
-	for _, t := range tokens {
-		if t.Position == nil {
-			continue
-		}
-		if t.Position.Line != line {
-			line, onLine = t.Position.Line, 0
-			if flow == 0 {
-				for len(indents) > 0 && indents[len(indents)-1] >= t.Position.Column {
-					indents = indents[:len(indents)-1]
-				}
-				indents = append(indents, t.Position.Column)
-			}
-		}
-		switch t.Type {
-		case token.SequenceStartType, token.MappingStartType:
-			flow++
-		case token.SequenceEndType, token.MappingEndType:
-			flow = max(flow-1, 0)
-		case token.SequenceEntryType, token.MappingKeyType, token.TagType, token.AnchorType:
-			if flow == 0 {
-				onLine++
-			}
-		}
-		if flow+onLine+len(indents) > limits.PolicyDepth {
-			return r.failAt(positionOf(t), "more than %d levels of nesting", limits.PolicyDepth)
-		}
-	}
-	return nil
 }
 
 // jsonNumber is what a number may look like: YAML has other forms, which readers take for different numbers.
@@ -372,7 +346,7 @@ func (r *policyReader) document(d policyDocument) (*PolicyDocument, error) {
 	out := &PolicyDocument{Policy: Policy{
 		AllowUnverified: d.Data.Verification == VerifiedNone, RequireThresholds: d.ThresholdsMet, AllowUnavailable: d.AllowUnavailable,
 		Signers: d.Signers, Predicates: d.Predicates, DataRoots: d.Data.Roots, Verification: d.Data.Verification, Figures: d.Figures,
-		Preregistered: d.Preregistered, RequireTime: d.TrustedTime, Tool: d.Tool, Workload: d.Workload,
+		Preregistered: d.Preregistered, RequireTime: d.TrustedTime, RuleEditions: d.RuleEditions, AgeFrom: d.AgeFrom, Tool: d.Tool, Workload: d.Workload,
 	}}
 	var errs []error
 	if d.MaximumAge != "" {
@@ -381,6 +355,9 @@ func (r *policyReader) document(d policyDocument) (*PolicyDocument, error) {
 			errs = append(errs, r.fail("/maximum_age", "%s", err))
 		}
 		out.MaximumAge = age
+	}
+	if d.AgeFrom != "" && d.MaximumAge == "" {
+		errs = append(errs, r.fail("/age_from", "it says from when age is counted, and maximum_age is not there"))
 	}
 	if d.Tool.Minimum != "" && canonicalVersion(d.Tool.Minimum) == "" {
 		errs = append(errs, r.fail("/tool/minimum", "%q is no semantic version, such as v1.2.3", d.Tool.Minimum))
@@ -395,7 +372,12 @@ func (r *policyReader) document(d policyDocument) (*PolicyDocument, error) {
 			errs = append(errs, r.fail("/keys/"+strconv.Itoa(i), "%s", err))
 		}
 	}
-	return out, errors.Join(errs...)
+	trusted, bad := r.trusted(d)
+	out.Trusted = trusted
+	if len(trusted.Identities) > 0 && out.Hints == nil {
+		out.Hints = []string{} // it says who is accepted: nobody by a key
+	}
+	return out, errors.Join(append(errs, bad...)...)
 }
 
 func (d *PolicyDocument) addKey(k policyKey, folder string) error {

@@ -35,6 +35,9 @@ type Preregistration struct {
 	OrderSeed record.Int `json:"order_seed"`
 	// Verify is how the run compares the data set with its manifest.
 	Verify string `json:"verify"`
+	// RuleEdition is the edition of the rules by which the result will be judged, as their publisher writes it; absent where none was named. What
+	// it demands is not known here, and a record does not repeat it.
+	RuleEdition string `json:"rule_edition,omitempty"`
 	// Thresholds are the least figures that are asked for, by name: au in percent, samples_per_second, bytes_per_second.
 	Thresholds map[string]float64 `json:"thresholds"`
 }
@@ -222,8 +225,11 @@ func (v *verifier) preregistration() error {
 	verified, err := verifyWitnessed(raw, v.keys, v.policy.Witness)
 	switch {
 	case err == nil:
-		v.v.Preregistered = verified.Signer()
+		v.v.Preregistered, v.v.RuleEdition = verified.Signer(), p.RuleEdition
 		said, shows := registeredAt(verified.Testimony.Times, r.Started)
+		if p.RuleEdition != "" {
+			said += fmt.Sprintf(", to be judged by the rules %q", shorten(p.RuleEdition))
+		}
 		if shows != "" {
 			limit = shows
 		}

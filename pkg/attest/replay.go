@@ -1,6 +1,7 @@
 package attest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -178,7 +179,7 @@ func (v *verifier) parseReplay(raw json.RawMessage) (*ReplayPredicate, *fault.Fa
 
 // SignReplay signs that the archive was replayed, and returns the bundle, which is a referrer of it (oci.Attach). The archive must have a
 // record and a manifest.
-func SignReplay(v *Verification, p ReplayPredicate, key *PrivateKey) ([]byte, error) {
+func SignReplay(ctx context.Context, by Signer, v *Verification, p ReplayPredicate) ([]byte, error) {
 	rec, header := v.File(TitleRecord), v.File(TitleManifest)
 	if rec == nil || header == nil {
 		return nil, fmt.Errorf("attest the replay: the archive has no record or no manifest that could be read")
@@ -190,7 +191,7 @@ func SignReplay(v *Verification, p ReplayPredicate, key *PrivateKey) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	b, err := SignStatement(key, s)
+	b, err := signStatement(ctx, by, s)
 	if err != nil {
 		return nil, fmt.Errorf("attest the replay: %w", err)
 	}

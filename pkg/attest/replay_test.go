@@ -51,14 +51,14 @@ func TestReplay(t *testing.T) {
 			dir := newArchive(t, newRun(t, nil), author)
 			v := verify(t, dir, attest.Policy{}, author.Public())
 			p := replayOf(v)
-			if _, err := attest.SignReplay(v, p, auditor); err != nil {
+			if _, err := attest.SignReplay(t.Context(), auditor, v, p); err != nil {
 				t.Fatal(err)
 			}
 			var predicate any = p
 			if c.change != nil {
 				c.change(&p)
 				predicate = p
-				if _, err := attest.SignReplay(v, p, auditor); (err != nil) != (name != "good" && name != "another run" && name != "another record") {
+				if _, err := attest.SignReplay(t.Context(), auditor, v, p); (err != nil) != (name != "good" && name != "another run" && name != "another record") {
 					t.Errorf("signing it: %v", err)
 				}
 			} else {

@@ -1,6 +1,7 @@
 package attest
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -67,8 +68,8 @@ type ReviewInput struct {
 var ErrNotPassed = errors.New("the archive did not verify: no review is signed")
 
 // SignReview signs that this archive was verified, with every check passed, under the policy, by the program of the given version at the
-// given time. keys are those that were accepted. The result is a bundle for the archive.
-func SignReview(key *PrivateKey, v *Verification, p Policy, keys []PublicKey, version string, at time.Time) ([]byte, error) {
+// given time. by signs; keys are those that were accepted. The result is a bundle for the archive.
+func SignReview(ctx context.Context, by Signer, v *Verification, p Policy, keys []PublicKey, version string, at time.Time) ([]byte, error) {
 	if !v.OK() || v.layout == nil || v.Record == nil {
 		return nil, ErrNotPassed
 	}
@@ -96,7 +97,7 @@ func SignReview(key *PrivateKey, v *Verification, p Policy, keys []PublicKey, ve
 	if err != nil {
 		return nil, err
 	}
-	return SignStatement(key, s)
+	return signStatement(ctx, by, s)
 }
 
 func resourceURI(archive oci.Digests) string {
@@ -117,6 +118,9 @@ func (p Policy) document(keys []PublicKey) ([]byte, error) {
 		accepted = append(accepted, map[string]string{"pem": string(k.PEM())})
 	}
 	put(doc, "keys", accepted, len(accepted) > 0)
+	put(doc, "identities", p.Trusted.Identities, len(p.Trusted.Identities) > 0)
+	put(doc, "trusted_root", map[string]string{"json": string(p.Trusted.Root)}, len(p.Trusted.Root) > 0)
+	put(doc, "timestamp_roots", map[string]string{"pem": string(p.Trusted.TimestampRoots)}, len(p.Trusted.TimestampRoots) > 0)
 	put(doc, "signers", p.Signers, p.Signers > 0)
 	put(doc, "predicates", p.Predicates, len(p.Predicates) > 0)
 	data := map[string]any{}
@@ -129,6 +133,8 @@ func (p Policy) document(keys []PublicKey) ([]byte, error) {
 	put(doc, "trusted_time", true, p.RequireTime)
 	put(doc, "thresholds_met", true, p.RequireThresholds)
 	put(doc, "maximum_age", fmt.Sprintf("%ds", int64(p.MaximumAge/time.Second)), p.MaximumAge >= time.Second)
+	put(doc, "age_from", p.AgeFrom, p.AgeFrom != "")
+	put(doc, "rule_editions", p.RuleEditions, p.RuleEditions != nil)
 	put(doc, "allow_unavailable", true, p.AllowUnavailable)
 	tool := map[string]any{}
 	put(tool, "versions", p.Tool.Versions, p.Tool.Versions != nil)
@@ -217,9 +223,9 @@ func (v *Verification) Assurance() (level Assurance, because string) {
 		switch {
 		case !another(a.Key) || a.Status != Other:
 		case a.Replay != nil && a.Replay.Level == LevelResult && !a.Replay.Unverified:
-			return Reproduced, "the key " + a.Key + ", which is not the only one of the result, signed that it reproduced it"
+			return Reproduced, SignerText(a.Key) + ", which is not the only one of the result, signed that it reproduced it"
 		case a.Review != nil && level == SelfAttested:
-			level, because = ThirdParty, "the key "+a.Key+", which is not that of the result, signed that it verified it"
+			level, because = ThirdParty, SignerText(a.Key)+", which is not that of the result, signed that it verified it"
 		}
 	}
 	return level, because

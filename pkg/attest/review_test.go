@@ -31,7 +31,7 @@ func attachStatement(t *testing.T, dir string, v *attest.Verification, k *attest
 // subjectsIn are the subjects of a statement of this archive, taken from a review of it.
 func subjectsIn(t *testing.T, v *attest.Verification, k *attest.PrivateKey, dir string) []attest.Subject {
 	t.Helper()
-	raw, err := attest.SignReview(k, v, attest.Policy{}, nil, "test", reviewedAt)
+	raw, err := attest.SignReview(t.Context(), k, v, attest.Policy{}, nil, "test", reviewedAt)
 	must(t, err)
 	verified, err := attest.VerifyBundle(raw, []attest.PublicKey{k.Public()})
 	must(t, err)
@@ -61,7 +61,7 @@ func TestAssurance(t *testing.T) {
 	check("no accepted key", attest.NoAssurance, attest.Policy{}, judge.Public())
 
 	// The holder of the only key reviews and replays himself: nothing is gained.
-	own, err := attest.SignReview(host, v, attest.Policy{}, all, "test", reviewedAt)
+	own, err := attest.SignReview(t.Context(), host, v, attest.Policy{}, all, "test", reviewedAt)
 	must(t, err)
 	must(t, oci.Attach(t.Context(), dir, attest.ReviewType, own))
 	replay := attest.ReplayPredicate{
@@ -74,7 +74,7 @@ func TestAssurance(t *testing.T) {
 	check("one key for everything", attest.SelfAttested, attest.Policy{}, all...)
 
 	// Another key verified it: for those who accept that key, and for them only.
-	reviewed, err := attest.SignReview(judge, v, attest.Policy{}, all, "test", reviewedAt)
+	reviewed, err := attest.SignReview(t.Context(), judge, v, attest.Policy{}, all, "test", reviewedAt)
 	must(t, err)
 	must(t, oci.Attach(t.Context(), dir, attest.ReviewType, reviewed))
 	check("reviewed", attest.ThirdParty, attest.Policy{}, all...)
@@ -125,7 +125,7 @@ func TestReview(t *testing.T) {
 	judged.At = reviewedAt
 	v := verify(t, dir, judged, host.Public())
 	judged.RequireTime, p.RequireTime = true, true // to be written, whatever it would have found
-	raw, err := attest.SignReview(judge, v, judged, []attest.PublicKey{host.Public()}, "v1.2.3", reviewedAt)
+	raw, err := attest.SignReview(t.Context(), judge, v, judged, []attest.PublicKey{host.Public()}, "v1.2.3", reviewedAt)
 	must(t, err)
 	verified, err := attest.VerifyBundle(raw, []attest.PublicKey{judge.Public()})
 	must(t, err)
@@ -158,7 +158,7 @@ func TestReview(t *testing.T) {
 	}
 	// None is signed of an archive that failed.
 	failed := verify(t, dir, attest.Policy{Workload: attest.WorkloadPolicy{Names: []string{"x"}}}, host.Public())
-	if _, err := attest.SignReview(judge, failed, attest.Policy{}, nil, "", reviewedAt); !errors.Is(err, attest.ErrNotPassed) {
+	if _, err := attest.SignReview(t.Context(), judge, failed, attest.Policy{}, nil, "", reviewedAt); !errors.Is(err, attest.ErrNotPassed) {
 		t.Errorf("found %v", err)
 	}
 }
@@ -178,7 +178,7 @@ func TestReviewRefused(t *testing.T) {
 	} {
 		dir := newArchive(t, r, host)
 		v := verify(t, dir, attest.Policy{}, host.Public())
-		raw, err := attest.SignReview(judge, v, attest.Policy{}, nil, "test", reviewedAt)
+		raw, err := attest.SignReview(t.Context(), judge, v, attest.Policy{}, nil, "test", reviewedAt)
 		must(t, err)
 		verified, err := attest.VerifyBundle(raw, []attest.PublicKey{judge.Public()})
 		must(t, err)

@@ -159,6 +159,14 @@ func (v *Verified) Signer() string {
 	return v.Key.Hint()
 }
 
+// SignerText names a signer in a sentence, as Attestation.Key gives it: a key by its hint, or an identity.
+func SignerText(signer string) string {
+	if strings.HasPrefix(signer, "identity ") {
+		return "the " + signer
+	}
+	return "the key " + signer
+}
+
 // validAt refuses a key that is limited to a span of time, unless every trusted time lies in it and there is one.
 func (p PublicKey) validAt(times []TrustedTime) *fault.Fault {
 	if !p.limited {

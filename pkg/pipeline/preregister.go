@@ -23,8 +23,8 @@ var ErrPreregistered = errors.New("the run is not the one that was registered")
 const maxPreregistration = 1 << 20
 
 // Preregister signs what a run of the workload on the data set with this manifest will be judged by, and returns the bundle and what it
-// says. Nothing is run, and the data set is not looked at.
-func Preregister(ctx context.Context, w *workload.Resolved, manifestPath string, key attest.Signer) ([]byte, attest.Preregistration, error) {
+// says. edition names the rules by which it will be judged, "" for none. Nothing is run, and the data set is not looked at.
+func Preregister(ctx context.Context, w *workload.Resolved, manifestPath, edition string, key attest.Signer) ([]byte, attest.Preregistration, error) {
 	none := attest.Preregistration{}
 	if bench.CheckpointOnly(w.Workload) {
 		return nil, none, fmt.Errorf("%w: a run without a data set has nothing that can be registered before it", bench.ErrUnsupported)
@@ -42,6 +42,7 @@ func Preregister(ctx context.Context, w *workload.Resolved, manifestPath string,
 	if err != nil {
 		return nil, none, err
 	}
+	p.RuleEdition = edition
 	signed, err := attest.SignPreregistration(ctx, key, p, m.HeaderBytes())
 	return signed, p, err
 }

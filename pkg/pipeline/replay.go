@@ -62,7 +62,7 @@ type ReplayOptions struct {
 	Redact               bool
 	Tool                 record.Tool
 	// Key, if not nil, signs: the archive of the replay's own run, and the attestation that the original was replayed.
-	Key *attest.PrivateKey
+	Key attest.Signer
 	Notify
 }
 
@@ -319,7 +319,7 @@ func (r *replay) sign(ctx context.Context) error {
 	}
 	r.out.Replay.Archive = info.Archive.SHA256Digest().String()
 	r.stage("archive  %s, of the replay's own run, %s", folder, r.out.Replay.Archive)
-	r.out.Bundle, err = attest.SignReplay(r.v, attest.ReplayPredicate{Original: r.out.Original, Replay: *r.out.Replay, Tool: attest.NewReplayTool(r.out.Record.Tool),
-		Unverified: r.out.Unverified, Tolerance: r.Tolerance, Level: r.out.Level, Items: r.out.Items}, r.Key)
+	r.out.Bundle, err = attest.SignReplay(ctx, r.Key, r.v, attest.ReplayPredicate{Original: r.out.Original, Replay: *r.out.Replay, Tool: attest.NewReplayTool(r.out.Record.Tool),
+		Unverified: r.out.Unverified, Tolerance: r.Tolerance, Level: r.out.Level, Items: r.out.Items})
 	return err
 }

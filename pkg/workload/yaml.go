@@ -12,6 +12,8 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/benchpin/benchpin/pkg/yamltokens"
 )
 
 // yamlReader turns the text of one file into nodes. The grammar is the library's; the types of scalars are ours.
@@ -37,8 +39,9 @@ func parseYAML(src Source, d *dialect) (root *node, err error) {
 		return nil, err
 	}
 	tokens := lexer.Tokenize(string(data))
-	if err := r.checkDepth(tokens); err != nil {
-		return nil, err
+	// The parser calls itself for each level.
+	if t := yamltokens.TooDeep(tokens, maxDepth); t != nil {
+		return nil, r.fail(t, fmt.Sprintf("more than %d levels of nesting", maxDepth), "a workload needs four")
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
@@ -89,40 +92,6 @@ func (r *yamlReader) checkText(data []byte) error {
 			}
 		}
 		i, column = i+size, column+1
-	}
-	return nil
-}
-
-// checkDepth bounds the nesting before the parser, which calls itself for each level, sees it.
-func (r *yamlReader) checkDepth(tokens token.Tokens) error {
-	flow, onLine, line := 0, 0, 0
-	var indents []int // columns at which the enclosing blocks start
-	for _, t := range tokens {
-		if t.Position == nil {
-			continue
-		}
-		if t.Position.Line != line {
-			line, onLine = t.Position.Line, 0
-			if flow == 0 {
-				for len(indents) > 0 && indents[len(indents)-1] >= t.Position.Column {
-					indents = indents[:len(indents)-1]
-				}
-				indents = append(indents, t.Position.Column)
-			}
-		}
-		switch t.Type {
-		case token.SequenceStartType, token.MappingStartType:
-			flow++
-		case token.SequenceEndType, token.MappingEndType:
-			flow = max(flow-1, 0)
-		case token.SequenceEntryType, token.MappingKeyType, token.TagType, token.AnchorType:
-			if flow == 0 {
-				onLine++
-			}
-		}
-		if flow+onLine+len(indents) > maxDepth {
-			return r.fail(t, fmt.Sprintf("more than %d levels of nesting", maxDepth), "a workload needs four")
-		}
 	}
 	return nil
 }

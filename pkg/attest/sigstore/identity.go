@@ -3,7 +3,6 @@ package sigstore
 import (
 	"errors"
 	"fmt"
-	"regexp"
 
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 	"github.com/sigstore/sigstore-go/pkg/root"
@@ -16,39 +15,22 @@ import (
 // ErrIdentity: an identity that cannot be demanded.
 var ErrIdentity = errors.New("not an identity to verify with")
 
-// Identity is who a certificate must be of: a subject alternative name (an e-mail address, a URI), and the OpenID Connect issuer who
-// vouched for it, each exactly or as a pattern. A pattern is a regular expression (RE2) for the whole text.
-type Identity struct {
-	SAN, SANPattern       string
-	Issuer, IssuerPattern string
-}
+// Identity is who a certificate must be of; see attest.Identity.
+type Identity = attest.Identity
 
 // matcher is the identity as sigstore-go takes it.
-func (i Identity) matcher() (verify.CertificateIdentity, error) {
-	for _, one := range []struct{ what, exact, pattern string }{{"identity", i.SAN, i.SANPattern}, {"issuer", i.Issuer, i.IssuerPattern}} {
-		if (one.exact == "") == (one.pattern == "") {
-			return verify.CertificateIdentity{}, fmt.Errorf("%w: the %s must be given either exactly or as a pattern", ErrIdentity, one.what)
-		}
+func matcher(i Identity) (verify.CertificateIdentity, error) {
+	if err := i.Check(); err != nil {
+		return verify.CertificateIdentity{}, fmt.Errorf("%w: %w", ErrIdentity, err)
 	}
 	// sigstore-go looks for a pattern anywhere in the text: "dev@example.com" would match "dev@example.com.evil.org".
-	whole := func(pattern string) (string, error) {
+	whole := func(pattern string) string {
 		if pattern == "" {
-			return "", nil
+			return ""
 		}
-		if _, err := regexp.Compile(pattern); err != nil {
-			return "", fmt.Errorf("%w: %w", ErrIdentity, err)
-		}
-		return `\A(?:` + pattern + `)\z`, nil
+		return `\A(?:` + pattern + `)\z`
 	}
-	san, err := whole(i.SANPattern)
-	if err != nil {
-		return verify.CertificateIdentity{}, err
-	}
-	issuer, err := whole(i.IssuerPattern)
-	if err != nil {
-		return verify.CertificateIdentity{}, err
-	}
-	m, err := verify.NewShortCertificateIdentity(i.Issuer, issuer, i.SAN, san)
+	m, err := verify.NewShortCertificateIdentity(i.Issuer, whole(i.IssuerPattern), i.SAN, whole(i.SANPattern))
 	if err != nil {
 		return verify.CertificateIdentity{}, fmt.Errorf("%w: %w", ErrIdentity, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
 	"github.com/sigstore/sigstore-go/pkg/fulcio/certificate"
@@ -18,44 +19,71 @@ import (
 
 // KeylessOptions say whom to ask for a certificate, and who logs.
 type KeylessOptions struct {
-	// Fulcio is the address of a Fulcio-compatible certificate authority, Token the OpenID Connect token for it.
-	Fulcio, Token string
+	// Fulcio is the address of a Fulcio-compatible certificate authority; Token returns the OpenID Connect token for it, and is asked anew
+	// for every certificate.
+	Fulcio string
+	Token  func() (string, error)
 	// Rekor is the address of a Rekor v1 log; "" logs nothing, and then a timestamp must prove the time (Stamped).
 	Rekor string
 	// Trust verifies what they answer; its identities are not used.
 	Trust Options
 }
 
-// Keyless signs with a key that exists for as long as the value does, and a short-lived certificate that says whose it is. It is an
-// attest.Signer. The certificate is for minutes: make one when there is something to sign.
+// Keyless signs with keys that exist for as long as the value does, and short-lived certificates that say whose they are. It is an
+// attest.Signer, for one goroutine at a time. A certificate is for minutes: one that is over, or nearly, is replaced by that of a new key when
+// there is something to sign, for the same identity or not at all.
 type Keyless struct {
 	// Identity is whom the authority certified.
 	Identity Identity
 
+	o           KeylessOptions
+	now         func() time.Time
 	keypair     sign.Keypair
 	certificate []byte
+	until       time.Time
 	logs        []sign.Transparency
 	verifier    *Verifier
 }
 
-// NewKeyless makes a key and has it certified. The authority gets the token and the public key.
+// margin is how much of its time a certificate must have left to be signed with: a log and an authority are asked after that.
+const margin = 2 * time.Minute
+
+// NewKeyless makes a key and has it certified, so that what is wrong shows before there is something to sign. The authority gets the token and
+// the public key.
 func NewKeyless(ctx context.Context, o KeylessOptions) (*Keyless, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	k := &Keyless{}
-	pair, err := sign.NewEphemeralKeypair(nil)
-	if err != nil {
-		return nil, fmt.Errorf("make a key: %w", err)
+	k := &Keyless{o: o, now: time.Now}
+	if o.Rekor != "" {
+		k.logs = append(k.logs, sign.NewRekor(&sign.RekorOptions{BaseURL: o.Rekor}))
 	}
-	k.keypair = pair
-	fail := func(err error) (*Keyless, error) {
+	if err := k.certify(ctx); err != nil {
+		return nil, err
+	}
+	o.Trust.Identities = []Identity{k.Identity}
+	var err error
+	if k.verifier, err = NewVerifier(o.Trust); err != nil {
 		return nil, fmt.Errorf("certificate authority %s: %w", o.Fulcio, err)
 	}
-	if k.certificate, err = sign.NewFulcio(&sign.FulcioOptions{BaseURL: o.Fulcio}).GetCertificate(ctx, pair,
-		&sign.CertificateProviderOptions{IDToken: o.Token}); err != nil {
+	return k, nil
+}
+
+// certify makes a key and has it certified.
+func (k *Keyless) certify(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	fail := func(err error) error { return fmt.Errorf("certificate authority %s: %w", k.o.Fulcio, err) }
+	token, err := k.o.Token()
+	if err != nil {
 		return fail(err)
 	}
-	c, err := x509.ParseCertificate(k.certificate)
+	pair, err := sign.NewEphemeralKeypair(nil)
+	if err != nil {
+		return fmt.Errorf("make a key: %w", err)
+	}
+	raw, err := sign.NewFulcio(&sign.FulcioOptions{BaseURL: k.o.Fulcio}).GetCertificate(ctx, pair, &sign.CertificateProviderOptions{IDToken: token})
+	if err != nil {
+		return fail(err)
+	}
+	c, err := x509.ParseCertificate(raw)
 	if err != nil {
 		return fail(err)
 	}
@@ -63,15 +91,12 @@ func NewKeyless(ctx context.Context, o KeylessOptions) (*Keyless, error) {
 	if err != nil {
 		return fail(err)
 	}
-	k.Identity = Identity{SAN: s.SubjectAlternativeName, Issuer: s.Issuer}
-	o.Trust.Identities = []Identity{k.Identity}
-	if k.verifier, err = NewVerifier(o.Trust); err != nil {
-		return fail(err)
+	who := Identity{SAN: s.SubjectAlternativeName, Issuer: s.Issuer}
+	if k.certificate != nil && who != k.Identity {
+		return fail(fmt.Errorf("it certified %s first, and now %s: one signer is one identity", signerName(k.Identity.SAN, k.Identity.Issuer), signerName(who.SAN, who.Issuer)))
 	}
-	if o.Rekor != "" {
-		k.logs = append(k.logs, sign.NewRekor(&sign.RekorOptions{BaseURL: o.Rekor}))
-	}
-	return k, nil
+	k.keypair, k.certificate, k.until, k.Identity = pair, raw, c.NotAfter, who
+	return nil
 }
 
 // GetCertificate returns the certificate that is there already, so that all signatures of the value share one.
@@ -84,6 +109,11 @@ func (k *Keyless) GetCertificate(_ context.Context, pair sign.Keypair, _ *sign.C
 
 // SignPayload signs and logs a payload. The log publishes the certificate, with the identity in it, and the digest of the payload.
 func (k *Keyless) SignPayload(ctx context.Context, payloadType string, payload []byte) ([]byte, error) {
+	if k.now().Add(margin).After(k.until) {
+		if err := k.certify(ctx); err != nil {
+			return nil, fmt.Errorf("sign as %s: %w", k.Identity.SAN, err)
+		}
+	}
 	b, err := k.bundle(ctx, &sign.DSSEData{Data: payload, PayloadType: payloadType})
 	if err != nil {
 		return nil, fmt.Errorf("sign as %s: %w", k.Identity.SAN, err)

@@ -57,7 +57,7 @@ func NewVerifier(o Options) (*Verifier, error) {
 		return nil, fmt.Errorf("%w: none were given", ErrRoots)
 	}
 	for _, i := range o.Identities {
-		m, err := i.matcher()
+		m, err := matcher(i)
 		if err != nil {
 			return nil, err
 		}
@@ -65,6 +65,18 @@ func NewVerifier(o Options) (*Verifier, error) {
 	}
 	if len(v.identities) > 0 && !authoritiesOf(v.material) {
 		return nil, fmt.Errorf("%w: identities are certified by somebody, and there is no certificate authority in a trusted root", ErrRoots)
+	}
+	return v, nil
+}
+
+// NewWitness returns who judges by what a policy trusts beside keys: nil where it trusts nobody. Errors are NewVerifier's.
+func NewWitness(t attest.Trusted) (attest.Witness, error) {
+	if t.Empty() {
+		return nil, nil
+	}
+	v, err := NewVerifier(Options{TrustedRoot: t.Root, TimestampRoots: t.TimestampRoots, Identities: t.Identities})
+	if err != nil {
+		return nil, err
 	}
 	return v, nil
 }

@@ -25,6 +25,8 @@ const (
 	PolicyBytes  = 256 << 10
 	PolicyDepth  = 16
 	PolicyValues = 1 << 14
+	// RootBytes is the size of the largest file of trusted roots that is read; Sigstore's own has 7 kB.
+	RootBytes = 4 << 20
 
 	// ManifestBytes is the size of the largest OCI manifest or index that is read or written; registries refuse more.
 	ManifestBytes = 4 << 20
