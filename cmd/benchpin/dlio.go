@@ -124,6 +124,9 @@ func (a *app) runDLIO(cmd *cobra.Command, d *dlioArguments, flags *dlioFlags) er
 	}
 	notify, end := a.notify()
 	defer end()
+	if !a.drawing() {
+		notify.Live = nil // the log has the lines that DLIO prints
+	}
 	line := notify.Stage
 	notify.Stage = func(format string, args ...any) {
 		line("[OUTPUT] %s %s", a.now().Format(report.DLIOStamp), fmt.Sprintf(format, args...))

@@ -66,6 +66,8 @@ type app struct {
 	lookupenv func(string) (string, bool)
 	// terminal says whether standard error is a terminal: progress bars go nowhere else.
 	terminal bool
+	// columns is the width of that terminal, 0 where it is not known.
+	columns func() int
 	// color is true when standard output is a terminal that is not told otherwise (NO_COLOR).
 	color bool
 	now   func() time.Time
@@ -75,9 +77,19 @@ func newApp() *app {
 	return &app{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, lookupenv: os.LookupEnv,
 		terminal: term.IsTerminal(int(os.Stderr.Fd())),
+		columns:  columns,
 		color:    term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "",
 		now:      time.Now,
 	}
+}
+
+// columns is the width of the terminal at standard error.
+func columns() int {
+	width, _, err := term.GetSize(int(os.Stderr.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
 }
 
 // run executes one command line and returns the exit code of the process.

@@ -29,6 +29,7 @@ func (a *app) pipelineCommand() *cobra.Command {
 		journal    string
 		redact     bool
 		registered string
+		watch      liveFlags
 		asJSON     bool
 		cold       coldFlag
 	)
@@ -80,6 +81,11 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 			}
 			notify, end := a.notify()
 			defer end()
+			unlive, err := watch.start(a, &notify, cmp.Or(data, pipeline.Layout{Dir: dir}.Data()))
+			if err != nil {
+				return err
+			}
+			defer unlive()
 			out, err := pipeline.Pipeline(cmd.Context(), pipeline.Options{Workload: resolved, Data: data, Exclude: exclude, Certify: certify, Dir: dir,
 				Journal: journalFile(journal), Key: key, Workers: workers, SampleSeed: verify.seed, Preregistered: registered, Redact: redact, OverwriteCheckpoints: overwrite,
 				Tool: tool, Notify: notify})
@@ -107,6 +113,7 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 	cmd.Flags().StringVar(&journal, "journal", "", "`file` of the journal that every attempt is entered into, or none (default: DIR/journal.jsonl)")
 	cmd.Flags().StringVar(&registered, "preregistered", "", "`file` of the pre-registration that the run must keep to (\"preregister\" makes one)")
 	cmd.Flags().BoolVar(&redact, "redact", false, "leave host names and serial numbers out of the record")
+	watch.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the record")
 	return cmd
 }

@@ -7,18 +7,23 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
+	"github.com/benchpin/benchpin/pkg/live"
 	"github.com/benchpin/benchpin/pkg/pipeline"
 )
 
 // notify returns the callbacks that tell people what is going on, and a function that ends a drawing that is still on the terminal;
-// it may be called more than once. Lines go to standard error; bars are drawn there only when it is a terminal.
+// it may be called more than once. Lines go to standard error; bars and the view of a run are drawn there only when it is a terminal that
+// can move its cursor, and a run has a line there every few seconds otherwise.
 func (a *app) notify() (n pipeline.Notify, end func()) {
 	var (
 		mu   sync.Mutex
 		bar  *progressbar.ProgressBar
 		part string
+		last float64 // when a line of a run was printed, in seconds since it began
 	)
+	screen := live.NewScreen(a.stderr, a.columns)
 	clear := func() {
+		screen.Clear()
 		if bar != nil {
 			// A drawing that fails changes nothing about the work it shows.
 			_ = bar.Clear()
@@ -32,7 +37,7 @@ func (a *app) notify() (n pipeline.Notify, end func()) {
 		a.notef(format, args...)
 	}
 	n.Progress = func(name string, doneFiles, allFiles, doneBytes, allBytes int64) {
-		if !a.terminal {
+		if !a.drawing() {
 			return
 		}
 		mu.Lock()
@@ -48,11 +53,36 @@ func (a *app) notify() (n pipeline.Notify, end func()) {
 		}
 		_ = bar.Set64(doneBytes)
 	}
+	n.Live = func(s live.Sample) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case s.Last:
+			clear()
+		case a.drawing():
+			if bar != nil {
+				clear()
+			}
+			screen.Show(s)
+		case s.Elapsed < last || s.Elapsed-last >= lineEvery:
+			last = s.Elapsed
+			a.notef("live     %s", s.Line())
+		}
+	}
 	return n, func() {
 		mu.Lock()
 		defer mu.Unlock()
 		clear()
 	}
+}
+
+// lineEvery is how many seconds lie between the lines of a run where nothing can be drawn.
+const lineEvery = 5
+
+// drawing says whether standard error is a place where drawings can be replaced.
+func (a *app) drawing() bool {
+	term, _ := a.lookupenv("TERM")
+	return a.terminal && term != "dumb"
 }
 
 // newBar draws bytes done of all, or a spinner where nobody knows how many there are (-1).

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -26,6 +27,7 @@ type replayFlags struct {
 	attach       bool
 	dataOnly     bool
 	scheduleOnly bool
+	watch        liveFlags
 	asJSON       bool
 }
 
@@ -74,6 +76,7 @@ With --sign, or --fulcio-url without a key, the replay's own run gets an archive
 	flags.BoolVar(&f.o.Redact, "redact", false, "leave host names and serial numbers out of the replay's record")
 	f.sign.add(cmd, "sign", "to attest the replay with"+keyForms, &f.accept.trust)
 	flags.BoolVar(&f.attach, "attach", false, "attach the attestation of the replay to the archive that was replayed, there where it is")
+	f.watch.add(cmd)
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON document")
 	return cmd
 }
@@ -123,6 +126,11 @@ func (a *app) replay(cmd *cobra.Command, arg string, f *replayFlags) error {
 	f.o.Archive = dir
 	notify, end := a.notify()
 	defer end()
+	unlive, err := f.watch.start(a, &notify, cmp.Or(f.o.Data, pipeline.Layout{Dir: f.o.Dir}.Data()))
+	if err != nil {
+		return err
+	}
+	defer unlive()
 	f.o.Notify = notify
 	result, err := pipeline.Replay(cmd.Context(), f.o)
 	end()

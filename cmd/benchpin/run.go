@@ -28,6 +28,7 @@ func (a *app) runCommand() *cobra.Command {
 		cold        coldFlag
 		redact      bool
 		registered  string
+		watch       liveFlags
 		asJSON      bool
 	)
 	cmd := &cobra.Command{
@@ -78,6 +79,11 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 			}
 			notify, end := a.notify()
 			defer end()
+			unlive, err := watch.start(a, &notify, data.data)
+			if err != nil {
+				return err
+			}
+			defer unlive()
 			rec, err := pipeline.Run(cmd.Context(), pipeline.RunOptions{Workload: resolved, Data: data.data, Manifest: data.manifest,
 				Checkpoints: checkpoints, OverwriteCheckpoints: overwrite, Out: out, ID: id, Journal: journalFile(journal), Workers: data.workers, Redact: redact, SampleSeed: verify.seed, Preregistered: registered, ObserverEffect: effect,
 				Tool: tool, Notify: notify})
@@ -104,6 +110,7 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 	cmd.Flags().StringVar(&journal, "journal", "", "`file` of the journal that every attempt is entered into, or none (default: journal.jsonl beside the run folder)")
 	cmd.Flags().StringVar(&registered, "preregistered", "", "`file` of the pre-registration that the run must keep to (\"preregister\" makes one)")
 	cmd.Flags().BoolVar(&redact, "redact", false, "leave host names and serial numbers out of the record")
+	watch.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the record")
 	return cmd
 }

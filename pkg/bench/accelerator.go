@@ -9,6 +9,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/bench/loader"
 	"github.com/benchpin/benchpin/pkg/bench/stats"
 	"github.com/benchpin/benchpin/pkg/cluster"
+	"github.com/benchpin/benchpin/pkg/live"
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/workload"
 )
@@ -28,6 +29,8 @@ type accelerator struct {
 	// ledger is nil where nothing is hashed in the run.
 	ledger *ledger
 	timer  *time.Timer
+	// lane is nil where nobody looks at the run.
+	lane *lane
 	// last is the step that was done and is not yet recorded: recording it waits for the next sleep, where it costs nothing.
 	last stats.Step
 	held bool
@@ -41,7 +44,7 @@ func (r *run) accelerator(ctx context.Context, m *cluster.Member) error {
 	}
 	r.loaders[2*m.Rank()] = l
 	a := &accelerator{run: r, m: m, rank: m.Rank(), rows: r.rec.Rank(m.Rank()), chain: r.chains[m.Rank()], load: l, halves: loader.InHalves(l),
-		timer: time.NewTimer(time.Hour)}
+		timer: time.NewTimer(time.Hour), lane: r.lane(m.Rank())}
 	if v := r.evaluating; v != nil {
 		if a.evalLoad, err = r.loaderOf(ctx, v.src, a.rank, r.p.eval.batch, r.p.eval.steps); err != nil {
 			return err
@@ -59,10 +62,12 @@ func (r *run) accelerator(ctx context.Context, m *cluster.Member) error {
 			return err
 		}
 		if pt, due := r.saveAfterEpoch(e); due {
+			a.phase(live.Checkpoint)
 			if err := r.save(ctx, pt, a.rank); err != nil {
 				return err
 			}
 		}
+		a.phase(live.Idle)
 		if err := a.evaluate(ctx, e); err != nil {
 			return err
 		}
@@ -98,8 +103,18 @@ func (a *accelerator) open(ctx context.Context, epoch int) error {
 		a.order = order
 		a.openDevice()
 		a.at.Store(int64(epoch) << 40)
+		if a.lane != nil {
+			a.epochBegan.Store(&epochBegan{a.since(a.now()), a.samples.Load(), a.bytes.Load()})
+		}
 	}
 	return a.m.Barrier(ctx)
+}
+
+// phase enters a phase at this moment.
+func (a *accelerator) phase(p live.Phase) {
+	if a.lane != nil {
+		a.lane.enter(p, a.since(a.now()))
+	}
 }
 
 // since is the offset of t from the start of the run, in nanoseconds of the monotonic clock.
@@ -117,6 +132,7 @@ func (a *accelerator) epoch(ctx context.Context, epoch int) error {
 	if err := a.rows.StartBlock(epoch, a.since(start)); err != nil {
 		return err
 	}
+	a.lane.enter(live.Load, a.since(start))
 	a.load.Start(epoch, a.order)
 	for s := int64(1); s <= steps; s++ {
 		batch, err := a.halves.Take(ctx)
@@ -124,6 +140,7 @@ func (a *accelerator) epoch(ctx context.Context, epoch int) error {
 			return err
 		}
 		loaded := a.now()
+		a.lane.enter(live.Compute, a.since(loaded))
 		// What follows is done in the time of the sleep. With hundreds of accelerators on few cores all of them are let through to here
 		// first: else the last ones would begin their step when all others have kept their accounts and woken their readers.
 		runtime.Gosched()
@@ -137,14 +154,22 @@ func (a *accelerator) epoch(ctx context.Context, epoch int) error {
 			return err
 		}
 		computed := a.now()
+		if a.ledger != nil {
+			a.lane.enter(live.Hash, a.since(computed))
+		}
 		hashed, err := a.hashed(ctx, computed)
 		if err != nil {
 			return err
 		}
+		a.lane.enter(live.Barrier, a.since(hashed))
 		if err := a.m.Barrier(ctx); err != nil {
 			return err
 		}
 		end := a.now()
+		a.lane.enter(live.Load, a.since(end))
+		if a.leads() {
+			a.at.Store(int64(epoch)<<40 | s)
+		}
 		a.last = stats.Step{
 			Step: s, Start: a.since(start), Load: int64(loaded.Sub(start)), Compute: int64(computed.Sub(loaded)),
 			Prescribed: int64(prescribed), Proc: int64(hashed.Sub(start)), Barrier: int64(end.Sub(hashed)), Hash: int64(hashed.Sub(computed)),
@@ -159,22 +184,25 @@ func (a *accelerator) epoch(ctx context.Context, epoch int) error {
 				return err
 			}
 			if due {
+				a.lane.enter(live.Checkpoint, a.since(end))
 				if err := a.save(ctx, pt, a.rank); err != nil {
 					return err
 				}
 			}
 			if start = a.now(); s < steps {
+				a.lane.enter(live.Load, a.since(start))
 				if err := a.rows.StartBlock(epoch, a.since(start)); err != nil {
 					return err
 				}
 			}
 		}
 	}
+	a.phase(live.Barrier)
 	if err := a.m.Barrier(ctx); err != nil {
 		return err
 	}
+	a.phase(live.Idle)
 	if a.leads() {
-		a.at.Store(int64(epoch)<<40 | steps)
 		a.progress(epoch, steps, true)
 		if err := a.deviceSince(ctx, a.rec, &a.looks, epoch); err != nil {
 			return fmt.Errorf("epoch %d: %w", epoch, err)
@@ -205,7 +233,6 @@ func (a *accelerator) account(epoch int, step int64, b *loader.Batch) (asked int
 		return asked, err
 	}
 	if a.leads() {
-		a.at.Store(int64(epoch)<<40 | (step - 1))
 		a.progress(epoch, step-1, false)
 	}
 	return asked, nil
@@ -248,6 +275,7 @@ func (a *accelerator) flush() error {
 		return nil
 	}
 	a.held = false
+	a.lane.step(&a.last, a.inWindow(a.last.Step))
 	return a.rows.Add(a.last)
 }
 

@@ -109,8 +109,8 @@ func (r *realFiles) plainLoop(b testing.TB, goroutines int) time.Duration {
 	return time.Since(start)
 }
 
-// engine runs all files once through the engine, without compute time, and returns the time of the epoch.
-func (r *realFiles) engine(b testing.TB, w *workload.Workload) time.Duration {
+// engine runs all files once through the engine, without compute time, and returns the time of the epochs. l may be nil.
+func (r *realFiles) engine(b testing.TB, w *workload.Workload, l *Live) time.Duration {
 	p, err := NewPlan(w, r)
 	if err != nil {
 		b.Fatal(err)
@@ -120,7 +120,8 @@ func (r *realFiles) engine(b testing.TB, w *workload.Workload) time.Duration {
 		b.Fatal(err)
 	}
 	defer steps.Close()
-	res, err := Run(b.Context(), Options{Plan: p, Dataset: r, Data: r.folder, Steps: steps, Identity: func(f FileID) (store.Info, bool) { return r.known[f.Index], true }})
+	res, err := Run(b.Context(), Options{Plan: p, Dataset: r, Data: r.folder, Steps: steps, Live: l,
+		Identity: func(f FileID) (store.Info, bool) { return r.known[f.Index], true }})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -162,7 +163,7 @@ func BenchmarkEngine(b *testing.B) {
 				w.Reader.ReadThreads, w.Reader.PrefetchSize = max(1, cores/c.accelerators), 16
 			})
 			r.plainLoop(b, cores)
-			r.engine(b, w)
+			r.engine(b, w, nil)
 			var plain, engine, plainCPU, engineCPU time.Duration
 			for b.Loop() {
 				before := cpuTime()
@@ -170,7 +171,7 @@ func BenchmarkEngine(b *testing.B) {
 					plain += r.plainLoop(b, cores)
 				}
 				between := cpuTime()
-				engine += r.engine(b, w)
+				engine += r.engine(b, w, nil)
 				plainCPU += between - before
 				engineCPU += cpuTime() - between
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/benchpin/benchpin/pkg/bench/checkpoint"
 	"github.com/benchpin/benchpin/pkg/cluster"
+	"github.com/benchpin/benchpin/pkg/live"
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/workload"
 )
@@ -134,6 +135,9 @@ func (r *only) all(ctx context.Context) error {
 		return err
 	}
 	r.base = time.Now()
+	r.newLanes()
+	r.o.Live.show(r.counts)
+	defer func() { r.ended.Store(int64(time.Since(r.base))) }()
 	if r.o.Progress == nil {
 		return r.group.Run(ctx, r.rank)
 	}
@@ -168,13 +172,16 @@ func (r *only) rank(ctx context.Context, m *cluster.Member) error {
 	}
 	rank := m.Rank()
 	leads := rank == r.first // of this process
+	enter := func(p live.Phase) { r.lane(rank).enter(p, int64(time.Since(r.base))) }
 	for pt := range onlyPoints(r.p.Checkpoints) {
 		if err := ready(); err != nil {
 			return err
 		}
+		enter(live.Checkpoint)
 		if err := r.save(ctx, pt, rank); err != nil {
 			return err
 		}
+		enter(live.Idle)
 		if leads {
 			r.steps.Store(int64(pt.Number))
 		}
@@ -194,9 +201,11 @@ func (r *only) rank(ctx context.Context, m *cluster.Member) error {
 		if leads {
 			r.openDevice()
 		}
+		enter(live.Checkpoint)
 		if err := r.load(ctx, pt, rank); err != nil {
 			return err
 		}
+		enter(live.Idle)
 		// All have to be done before the counter is looked at; the next read begins with a barrier anyway.
 		if err := m.Barrier(ctx); err != nil {
 			return err
@@ -251,13 +260,7 @@ func (r *only) tell(done <-chan struct{}) {
 		case <-done:
 			ended = true
 		}
-		p := Progress{Epoch: 1, Epochs: 1, Step: r.steps.Load(), Steps: all, BytesTotal: total, Elapsed: time.Since(r.base)}
-		if r.ckpt != nil {
-			p.Bytes += r.ofAll(r.ckpt.Written())
-		}
-		if r.reader != nil {
-			p.Bytes += r.ofAll(r.reader.Read())
-		}
+		p := Progress{Epoch: 1, Epochs: 1, Step: r.steps.Load(), Steps: all, Bytes: r.moved(), BytesTotal: total, Elapsed: time.Since(r.base)}
 		r.o.Progress(p)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/bench/loader"
 	"github.com/benchpin/benchpin/pkg/bench/sampler"
 	"github.com/benchpin/benchpin/pkg/bench/stats"
+	"github.com/benchpin/benchpin/pkg/live"
 	"github.com/benchpin/benchpin/pkg/record"
 )
 
@@ -173,11 +174,14 @@ func (a *accelerator) evaluate(ctx context.Context, epoch int) error {
 			return err
 		}
 		a.openDevice()
+		a.evaluatingNow.Store(true)
+		defer a.evaluatingNow.Store(false)
 	}
 	if err := a.m.Barrier(ctx); err != nil {
 		return err
 	}
 	start := a.now()
+	a.lane.enter(live.Load, a.since(start))
 	v.start[at] = a.since(start)
 	rows := v.rows[at][:0]
 	a.evalLoad.Start(epoch, v.order)
@@ -187,6 +191,7 @@ func (a *accelerator) evaluate(ctx context.Context, epoch int) error {
 			return fmt.Errorf("evaluation: %w", err)
 		}
 		loaded := a.now()
+		a.lane.enter(live.Compute, a.since(loaded))
 		prescribed := a.p.eval.compute.at(epoch, a.rank, s-1)
 		row := stats.Step{Step: s, Start: a.since(start), Load: int64(loaded.Sub(start)), Prescribed: int64(prescribed),
 			Open: int64(batch.Open), Read: int64(batch.Read), Decode: int64(batch.Decode),
@@ -199,15 +204,22 @@ func (a *accelerator) evaluate(ctx context.Context, epoch int) error {
 			return err
 		}
 		computed := a.now()
+		if a.ledger != nil {
+			a.lane.enter(live.Hash, a.since(computed))
+		}
 		end, err := a.hashed(ctx, computed)
 		if err != nil {
 			return err
 		}
+		a.lane.enter(live.Load, a.since(end))
 		row.Compute, row.Hash, row.Proc = int64(computed.Sub(loaded)), int64(end.Sub(computed)), int64(end.Sub(start))
+		a.lane.step(&row, false)
 		rows = append(rows, row)
 		start = end
 	}
 	v.rows[at], v.end[at] = rows, a.since(start)
+	a.lane.enter(live.Barrier, a.since(start))
+	defer a.phase(live.Idle)
 	if err := a.m.Barrier(ctx); err != nil || !a.leads() {
 		return err
 	}

@@ -49,6 +49,8 @@ type Options struct {
 	Uncacheable bool
 	// Progress is told how far the run is, a few times a second, while an accelerator sleeps. May be nil. It must be quick.
 	Progress func(Progress)
+	// Live shows the run while it goes on, and when it has ended. May be nil.
+	Live *Live
 	// Confirm opens files once the clock has stopped, to compare what was read of them with the manifest (benchpin.verify: inline). Nil: Data.
 	Confirm loader.Opener
 	// DeviceBytes returns how many bytes this process has read from block devices so far. Nil: /proc/self/io.
@@ -133,6 +135,12 @@ type run struct {
 	deviceStart int64
 	deviceErr   error
 	looking     looking
+
+	// lanes are what Options.Live shows, nil where nobody looks.
+	lanes         []lane
+	epochBegan    atomic.Pointer[epochBegan]
+	evaluatingNow atomic.Bool
+	ended         atomic.Int64 // when all accelerators had ended, as an offset; 0 before
 
 	samples, bytes atomic.Int64
 	rechecked      int64        // by other processes; in process 0
@@ -370,11 +378,14 @@ func (r *run) all(ctx context.Context) error {
 		return err
 	}
 	r.base = r.now()
+	r.newLanes()
+	r.o.Live.show(r.counts)
 	r.src.Base = r.base
 	if r.evaluating != nil {
 		r.evaluating.src.Base = r.base
 	}
 	err := r.group.Run(ctx, r.accelerator)
+	r.ended.Store(int64(r.now().Sub(r.base)))
 	idle := make(chan struct{})
 	go func() {
 		defer close(idle)

@@ -10,6 +10,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/attest"
 	"github.com/benchpin/benchpin/pkg/bench"
 	"github.com/benchpin/benchpin/pkg/datagen"
+	"github.com/benchpin/benchpin/pkg/live"
 )
 
 // ErrThreshold is wrapped by the error of a complete run whose figures do not reach the thresholds of its workload.
@@ -40,6 +41,9 @@ type Notify struct {
 	// Progress is called with files and bytes done of all files and bytes, of the part that is going on. Where the unit is not files,
 	// done and all count what the part counts: steps of a run.
 	Progress func(part string, doneFiles, allFiles, doneBytes, allBytes int64)
+	// Live, if not nil, is called each second of the timed part of a run, in place of Progress, from one goroutine of its own, and once when
+	// that has ended. It may be slow: the run does not wait for it, only its end does.
+	Live func(live.Sample)
 }
 
 func (n Notify) stage(format string, args ...any) {

@@ -316,7 +316,9 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 		defer confirm.Close()
 		options.Confirm = confirm
 	}
+	unfollow := r.follow(&options)
 	result, effect, err := r.timed(ctx, options)
+	unfollow()
 	if err != nil && !only {
 		err = r.whoseFault(ctx, err)
 	}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchpin/benchpin/pkg/live"
+	"github.com/benchpin/benchpin/pkg/pipeline"
+)
+
+// liveFlags are the flags of the commands that run, for those who want to see it while it goes on.
+type liveFlags struct {
+	file    string
+	metrics string
+}
+
+func (f *liveFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.file, "live", "", "`file` or named pipe that a line of JSON is appended to each second of the timed part")
+	cmd.Flags().StringVar(&f.metrics, "metrics", "", "`[ADDRESS]:PORT` of an endpoint for Prometheus, until the command ends; without an address this host alone reaches it")
+}
+
+// start opens what the flags ask for and adds it to what is shown already. data is the folder of the data set, which nothing may be written
+// to. end stops it; it may be called more than once.
+func (f *liveFlags) start(a *app, n *pipeline.Notify, data string) (end func(), err error) {
+	var show []func(live.Sample)
+	if n.Live != nil {
+		show = append(show, n.Live)
+	}
+	var closers []func() error
+	end = func() {
+		for _, c := range closers {
+			_ = c() // what was written was written, and what was not has been said
+		}
+		closers = nil
+	}
+	if f.file != "" {
+		if err := pipeline.ApartFromData(data, f.file, "--live"); err != nil {
+			return end, err
+		}
+		file, err := live.OpenFile(f.file)
+		if err != nil {
+			return end, err
+		}
+		closers = append(closers, file.Close)
+		show = append(show, func(s live.Sample) {
+			if err := file.Write(s); err != nil {
+				n.Stage("live     %v", err)
+			}
+		})
+	}
+	if f.metrics != "" {
+		exporter, stop, err := f.serve(n)
+		if err != nil {
+			end()
+			return end, err
+		}
+		closers = append(closers, stop)
+		show = append(show, exporter.Show)
+	}
+	n.Live = func(s live.Sample) {
+		for _, one := range show {
+			one(s)
+		}
+	}
+	return end, nil
+}
+
+// serve starts the endpoint for Prometheus.
+func (f *liveFlags) serve(n *pipeline.Notify) (*live.Exporter, func() error, error) {
+	host, port, err := net.SplitHostPort(f.metrics)
+	if err != nil {
+		return nil, nil, usagef("--metrics %q: expected [ADDRESS]:PORT, such as :9464: %w", f.metrics, err)
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return nil, nil, fmt.Errorf("--metrics %s: %w", f.metrics, err)
+	}
+	exporter, err := live.NewExporter()
+	if err != nil {
+		return nil, nil, errors.Join(err, listener.Close())
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", exporter)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 14}
+	go func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			n.Stage("metrics  %v; nothing is served any more", err)
+		}
+	}()
+	n.Stage("metrics  http://%s/metrics", listener.Addr())
+	return exporter, func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		return errors.Join(server.Shutdown(ctx), server.Close())
+	}, nil
+}
