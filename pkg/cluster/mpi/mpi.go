@@ -11,17 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/benchpin/benchpin/pkg/cluster"
-)
-
-// Time limits: how long a start may take, after what silence a process counts as lost, and how long processes may take to put away what
-// they have when the world has ended.
-const (
-	startLimit   = 2 * time.Minute
-	silenceLimit = 20 * time.Second
-	endLimit     = 15 * time.Second
 )
 
 // ErrNoMPI is wrapped by the error of a program without MPI that was started as one of several processes.

@@ -19,6 +19,14 @@ import (
 	"github.com/benchpin/benchpin/pkg/cluster"
 )
 
+// Time limits: how long a start may take, after what silence a process counts as lost, and how long processes may take to put away what
+// they have when the world has ended.
+const (
+	startLimit   = 2 * time.Minute
+	silenceLimit = 20 * time.Second
+	endLimit     = 15 * time.Second
+)
+
 const (
 	// beatEvery is how often a process tells the next one that it lives.
 	beatEvery = time.Second
