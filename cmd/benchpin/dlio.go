@@ -70,9 +70,6 @@ output is the folder of results; what DLIO would log goes to standard error.`,
   benchpin dlio workload=quickstart --cfg job`,
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.oneProcess(); err != nil {
-				return err
-			}
 			d, err := parseDLIO(args)
 			if err != nil {
 				return err
@@ -186,25 +183,4 @@ func (d *dlioArguments) shown(w *workload.Resolved) []string {
 		list = append(list, o)
 	}
 	return list
-}
-
-// oneProcess refuses to be one of several processes: each of them would run the whole of the benchmark. Those who start several tell
-// each of them in variables how many there are and which it is.
-func (a *app) oneProcess() error {
-	for _, l := range []struct{ name, size, rank string }{
-		{"Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"}, {"MPICH", "PMI_SIZE", "PMI_RANK"},
-		{"MVAPICH2", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"}, {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
-	} {
-		text, _ := a.lookupenv(l.size)
-		size, err := strconv.Atoi(text)
-		if err != nil || size < 2 {
-			continue
-		}
-		if rank, _ := a.lookupenv(l.rank); rank != "" && rank != "0" {
-			return errQuiet // the first one says why
-		}
-		return usagef("started as one of %d processes by %s (%s=%d): one process of benchpin runs all accelerators, and several do not work "+
-			"together yet; start it once, without a launcher, with --accelerators %d", size, l.name, l.size, size, size)
-	}
-	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/attest/oci/registry"
 	"github.com/benchpin/benchpin/pkg/audit"
 	"github.com/benchpin/benchpin/pkg/bench"
+	"github.com/benchpin/benchpin/pkg/cluster/mpi"
 	"github.com/benchpin/benchpin/pkg/compare"
 	"github.com/benchpin/benchpin/pkg/explain"
 	"github.com/benchpin/benchpin/pkg/export"
@@ -89,6 +90,8 @@ func exitCode(err error) int {
 		export.ErrModelSigning,
 		export.ErrNeedManifest,
 		export.ErrNoRecord,
+		mpi.ErrLauncher,
+		mpi.ErrNoMPI,
 		pipeline.ErrInsideData,
 		pipeline.ErrNeedData,
 		pipeline.ErrNeedManifest,
@@ -128,10 +131,11 @@ func exitCode(err error) int {
 // report prints an error for people on standard error and returns its exit code.
 func (a *app) report(err error) int {
 	code := exitCode(err)
-	if err == nil || errors.Is(err, errQuiet) {
+	if err == nil || errors.Is(err, errQuiet) || !a.own(err) {
 		return code
 	}
-	fmt.Fprintf(a.stderr, "benchpin: %s\n", masked(err.Error()))
+	w, who := a.reportFrom()
+	fmt.Fprintf(w, "%s%s\n", who, masked(err.Error()))
 	return code
 }
 

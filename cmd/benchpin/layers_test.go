@@ -116,6 +116,8 @@ var allowedImports = map[string][]string{
 		"pkg/bench",
 		"pkg/bench/stats",
 		"pkg/certificate",
+		"pkg/cluster",
+		"pkg/cluster/mpi",
 		"pkg/compare",
 		"pkg/environment",
 		"pkg/explain",

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/benchpin/benchpin/pkg/cluster/mpi"
 	"github.com/benchpin/benchpin/pkg/report"
 )
 
@@ -71,6 +72,10 @@ type app struct {
 	// color is true when standard output is a terminal that is not told otherwise (NO_COLOR).
 	color bool
 	now   func() time.Time
+	// process is this one's part in a job of several, once it was asked for (world), and errors is where it tells its own failures when
+	// another process speaks for all.
+	process *mpi.Process
+	errors  io.Writer
 }
 
 func newApp() *app {
@@ -105,7 +110,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if err == nil && out.err != nil {
 		err = fmt.Errorf("write to standard output: %w", out.err)
 	}
-	return a.report(err)
+	return a.leave(a.report(err), err)
 }
 
 // style is how pages are printed.
@@ -134,6 +139,9 @@ Every flag can be given as an environment variable: --accelerators is BENCHPIN_A
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := noEmptyNames(cmd); err != nil {
+				return err
+			}
+			if err := a.onlyProcess(cmd); err != nil {
 				return err
 			}
 			return a.flagsFromEnvironment(cmd)

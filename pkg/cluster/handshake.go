@@ -13,6 +13,9 @@ import (
 // ErrDisagree is wrapped by the error of a handshake in which processes did not agree.
 var ErrDisagree = errors.New("the processes do not agree")
 
+// ErrAgreed is wrapped by errors that all processes of a world have in common (World.Agree).
+var ErrAgreed = errors.New("cluster: an error of all processes")
+
 // maxNamed is how many differences or failures a message names.
 const maxNamed = 20
 
@@ -56,7 +59,7 @@ func (w *World) Handshake(ctx context.Context, fields map[string]string) error {
 }
 
 // Agree makes one error of those of all processes: nil when every one gave nil, else the same text in all of them, naming who failed and
-// of what. It does not end the world: what failed may be tried in another way, by all.
+// of what, and wrapping ErrAgreed and this process's own. It does not end the world: what failed may be tried in another way, by all.
 func (w *World) Agree(ctx context.Context, err error) error {
 	mine := map[string]string{}
 	if err != nil {
@@ -75,14 +78,19 @@ func (w *World) Agree(ctx context.Context, err error) error {
 	return &agreed{text: text, own: err}
 }
 
-// agreed is an error of several processes. It wraps the one of this process.
+// agreed is an error that all processes have. It wraps the one of this process.
 type agreed struct {
 	text string
 	own  error
 }
 
 func (a *agreed) Error() string { return a.text }
-func (a *agreed) Unwrap() error { return a.own }
+func (a *agreed) Unwrap() []error {
+	if a.own == nil {
+		return []error{ErrAgreed}
+	}
+	return []error{ErrAgreed, a.own}
+}
 
 // exchange brings the fields of all processes to process 0, and what judge says of them to all.
 func (w *World) exchange(ctx context.Context, fields map[string]string, judge func(all []map[string]string) string, text *string) error {

@@ -444,7 +444,7 @@ func TestAgree(t *testing.T) {
 		if err == nil || err.Error() != want {
 			t.Errorf("process %d got:\n%v\nwant:\n%s", r, err, want)
 		}
-		if errors.Is(err, full) != (r > 1) || errors.Is(err, context.Canceled) != (r == 1) {
+		if !errors.Is(err, cluster.ErrAgreed) || errors.Is(err, full) != (r > 1) || errors.Is(err, context.Canceled) != (r == 1) {
 			t.Errorf("process %d's error is not its own: %v", r, err)
 		}
 	}

@@ -156,7 +156,7 @@ func TestHang(t *testing.T) {
 func TestOtherLauncher(t *testing.T) {
 	other := map[string]string{"mpich": "openmpi", "openmpi": "mpich"}[family(t)]
 	output, code, _ := finish(t, command, launcher(t, other), 2, "everything 1")
-	if code == 0 || !strings.Contains(output, "use the launcher of that library") {
+	if code == 0 || !strings.Contains(output, "do not belong together") {
 		t.Errorf("ended with %d:\n%s", code, output)
 	}
 }

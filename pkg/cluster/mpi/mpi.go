@@ -18,6 +18,9 @@ import (
 // ErrNoMPI is wrapped by the error of a program without MPI that was started as one of several processes.
 var ErrNoMPI = errors.New("this build of benchpin does not speak MPI")
 
+// ErrLauncher is wrapped by the error of a process whose MPI library knows nothing of the others that the launcher has started.
+var ErrLauncher = errors.New("the launcher and the MPI library of this build do not belong together")
+
 // Launcher is what started this process as one of several.
 type Launcher struct {
 	// Name is the launcher as people know it.
@@ -98,8 +101,8 @@ func (p *Process) End(code int, reason error) int {
 	return p.link.end(code, reason)
 }
 
-// describe says how a launcher started the process.
-func (l Launcher) describe() string {
+// String says how the launcher started this process.
+func (l Launcher) String() string {
 	if l.Size == 0 {
 		return "started by " + l.Name
 	}

@@ -41,8 +41,8 @@ func TestLaunched(t *testing.T) {
 		{"nonsense", []string{"PMI_SIZE=many", "PMIX_RANK=-2"}, false, ""},
 	} {
 		l, several := Launched(lookup(c.environment...))
-		if several != c.several || several && l.describe() != c.want {
-			t.Errorf("%s: %v, %q; want %v, %q", c.name, several, l.describe(), c.several, c.want)
+		if several != c.several || several && l.String() != c.want {
+			t.Errorf("%s: %v, %q; want %v, %q", c.name, several, l.String(), c.several, c.want)
 		}
 	}
 }

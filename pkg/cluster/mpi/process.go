@@ -31,9 +31,8 @@ func join(ctx context.Context, l Launcher) (*Process, error) {
 		return nil, err
 	}
 	if l.Size > 0 && t.size != l.Size {
-		return nil, fmt.Errorf("mpi: %s, but the MPI library of this build (%s) sees %d: use the launcher of that library (mpirun.mpich or "+
-			"mpirun.openmpi where both are installed; srun --mpi=pmix or --mpi=pmi2), or build benchpin with the launcher's",
-			l.describe(), firstLine(Library()), t.size)
+		return nil, fmt.Errorf("%w: %s, and the library (%s) sees %d: use that library's launcher (mpirun.mpich or mpirun.openmpi where both "+
+			"are installed; srun --mpi=pmix or --mpi=pmi2), or build benchpin with the launcher's library", ErrLauncher, l, firstLine(Library()), t.size)
 	}
 	w, err := cluster.New(ctx, cluster.Place{Rank: t.rank, Size: t.size, Node: t.node, Notices: t.notices}, transport{t})
 	if err != nil {

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/benchpin/benchpin/pkg/cluster"
+	"github.com/benchpin/benchpin/pkg/cluster/mpi"
+)
+
+// several is the annotation of commands that several processes of a job carry out together. All others run as one.
+const several = "several-processes"
+
+// world returns the processes of the job that this one was started in: it alone, where no launcher started it. Once it was asked for,
+// the first process speaks for all: the others print nothing, unless they fail of their own.
+func (a *app) world(ctx context.Context) (*cluster.World, error) {
+	if a.process != nil {
+		return a.process.World(), nil
+	}
+	p, err := mpi.Join(ctx, a.lookupenv)
+	if err != nil {
+		if l, _ := mpi.Launched(a.lookupenv); l.Rank > 0 && isAny(err, mpi.ErrNoMPI, mpi.ErrLauncher) {
+			return nil, errQuiet // the first one says why
+		}
+		return nil, err
+	}
+	a.process = p
+	if w := p.World(); w.Rank() > 0 {
+		a.errors = a.stderr
+		a.stdout, a.stderr, a.terminal = io.Discard, io.Discard, false
+	}
+	return p.World(), nil
+}
+
+// onlyProcess refuses to carry out a command several times over: each of the processes would do the whole of it.
+func (a *app) onlyProcess(cmd *cobra.Command) error {
+	if _, together := cmd.Annotations[several]; together || cmd.Name() == "version" || cmd.Name() == "help" {
+		return nil
+	}
+	l, launched := mpi.Launched(a.lookupenv)
+	if !launched {
+		return nil
+	}
+	if l.Rank > 0 {
+		return errQuiet
+	}
+	instead := "without a launcher"
+	if cmd.Flags().Lookup("accelerators") != nil && l.Size > 0 {
+		instead += fmt.Sprintf(", with --accelerators %d", l.Size)
+	}
+	return usagef("%s: %s is carried out by one process; start it once, %s", l, cmd.CommandPath(), instead)
+}
+
+// leave ends this process's part in its job, with the code of the whole.
+func (a *app) leave(code int, err error) int {
+	if a.process == nil {
+		return code
+	}
+	return a.process.End(code, err)
+}
+
+// own says whether an error is to be told by this process: another tells it where all have it, and where it came from there.
+func (a *app) own(err error) bool {
+	if a.process == nil || a.process.World().Rank() == 0 {
+		return true
+	}
+	var other *cluster.ProcessError
+	return !errors.As(err, &other) && !isAny(err, cluster.ErrDisagree, cluster.ErrAgreed)
+}
+
+// reportFrom is where errors are told, and by whom.
+func (a *app) reportFrom() (io.Writer, string) {
+	if a.errors == nil {
+		return a.stderr, "benchpin: "
+	}
+	w := a.process.World()
+	return a.errors, fmt.Sprintf("benchpin: process %d on %s: ", w.Rank(), w.Node())
+}
