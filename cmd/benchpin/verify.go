@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -41,8 +42,9 @@ both must hold: a flag never widens what the file accepts.
 Timestamps and log entries are judged by --trusted-root and --timestamp-roots; without either, a bundle that carries some does not count.
 
 --attest KEY, or --fulcio-url without a key, signs, when every check passed, that it did: a verification summary, which --out writes and --attach
-attaches to the archive. --timestamp-url has the signature timestamped. How far the result rests on the word of one party is said in one word: self-attested, third-party or reproduced. It follows from which keys
-signed what.`,
+attaches to the archive. With --attest-failed it signs too, when one failed, that and which: a summary that says FAILED, is shown, and counts for
+nothing. --timestamp-url has the signature timestamped. How far the result rests on the word of one party is said in one word: self-attested,
+third-party or reproduced. It follows from which keys signed what.`,
 		Example: `  benchpin verify ./demo/archive --key ./demo/keys/benchpin.pub
   benchpin verify ./demo/archive --key ./demo/keys/benchpin.pub --verified all --max-age 1d`,
 		Args: exactly("ARCHIVE"),
@@ -81,10 +83,15 @@ signed what.`,
 			if err != nil {
 				return err
 			}
-			if err := failedChecks(v); err != nil || !review.sign.asked() {
-				return err
+			failed := failedChecks(v)
+			if !review.sign.asked() || (failed != nil && !review.failed) {
+				return failed
 			}
-			return a.review(cmd.Context(), args[0], &review, &remote, v, demands, trusted)
+			err = a.review(cmd.Context(), args[0], &review, &remote, v, demands, trusted)
+			if failed != nil && err != nil {
+				a.notef("that it failed was not signed: %v", err)
+			}
+			return cmp.Or(failed, err)
 		},
 	}
 	remote.add(cmd)
@@ -218,8 +225,12 @@ func attestationNotes(all []attest.Attestation) []string {
 				continue
 			}
 			if r := one.Review; r != nil {
-				notes = append(notes, fmt.Sprintf("the holder of %s signed that this archive was verified, at %s by their clock, under the policy with "+
-					"SHA-256 %s; whether that is true is not judged here", attest.SignerText(one.Key), r.TimeVerified, r.Policy.Digest["sha256"]))
+				what := "was verified"
+				if !r.Passed() {
+					what = "did NOT verify (" + failedNames(r) + ")"
+				}
+				notes = append(notes, fmt.Sprintf("the holder of %s signed that this archive %s, at %s by their clock, under the policy with "+
+					"SHA-256 %s; whether that is true is not judged here", attest.SignerText(one.Key), what, r.TimeVerified, r.Policy.Digest["sha256"]))
 				continue
 			}
 			notes = append(notes, fmt.Sprintf("%s also attests %s about this archive; whether that is true is not judged here", attest.SignerText(one.Key), one.PredicateType))
@@ -228,6 +239,15 @@ func attestationNotes(all []attest.Attestation) []string {
 		}
 	}
 	return notes
+}
+
+// failedNames names the checks that a review says failed.
+func failedNames(r *attest.Review) string {
+	names := make([]string, len(r.Failed))
+	for i, f := range r.Failed {
+		names[i] = f.Check
+	}
+	return strings.Join(names, ", ")
 }
 
 // originNotes says what a manifest leaves out and what its data set was derived from.

@@ -247,6 +247,9 @@ func (v *verifier) judgeBundle(j *judgedBundle, b oci.Bundle, x expectation) err
 			if r != nil {
 				j.Review, j.Status = r, Other
 				j.Detail = "it says that the archive was verified, which is not judged here"
+				if !r.Passed() {
+					j.Detail = "it says that the archive did not verify, which is not judged here"
+				}
 				return nil
 			}
 		}

@@ -100,8 +100,8 @@ func (j *judgment) signers(p Policy, found []Attestation) {
 	for _, kind := range kinds {
 		keys := map[string]bool{}
 		for _, a := range found {
-			// Reviews and replays are the word of their signers: whoever demands them accepts their keys for that.
-			word := a.Status == Other && (a.Review != nil || a.Replay != nil)
+			// Reviews and replays are the word of their signers: whoever demands them accepts their keys for that. One that says FAILED is none.
+			word := a.Status == Other && (a.Review != nil && a.Review.Passed() || a.Replay != nil)
 			if a.PredicateType == kind && (a.Status == Holds || word) {
 				keys[a.Key] = true
 			}

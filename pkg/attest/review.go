@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,8 @@ const (
 	reviewLevel = "BENCHPIN_VERIFIED"
 	policyURI   = "https://github.com/benchpin/benchpin/policy/v1"
 	slsaVersion = "1.0"
+	// reviewFailed is both result and level of a review of an archive that did not verify, as SLSA says it.
+	reviewFailed = "FAILED"
 )
 
 // Review is the predicate of type ReviewType as this program writes it.
@@ -43,7 +46,20 @@ type Review struct {
 	VerificationResult string        `json:"verificationResult"`
 	VerifiedLevels     []string      `json:"verifiedLevels"`
 	SLSAVersion        string        `json:"slsaVersion"`
+	// Failed are the checks that did not pass, in a review that says FAILED; absent in others. SLSA's format leaves fields of others to names that
+	// are URIs.
+	Failed []FailedCheck `json:"https://github.com/benchpin/benchpin/failed_checks/v1,omitempty"`
 }
+
+// FailedCheck is a check that did not pass, and why.
+type FailedCheck struct {
+	Check string `json:"check"`
+	// Classes are the classes of what was wrong, sorted, each once.
+	Classes []fault.Class `json:"classes"`
+}
+
+// Passed reports whether the review says that every check passed.
+func (r *Review) Passed() bool { return r.VerificationResult == reviewPassed }
 
 // ReviewVerifier is the program that verified.
 type ReviewVerifier struct {
@@ -64,30 +80,63 @@ type ReviewInput struct {
 	Digest map[string]string `json:"digest"`
 }
 
-// ErrNotPassed: a review is signed only of an archive of which every check passed.
-var ErrNotPassed = errors.New("the archive did not verify: no review is signed")
+// Errors of signing reviews.
+var (
+	// ErrNotPassed: a review that says so is signed only of an archive of which every check passed.
+	ErrNotPassed = errors.New("the archive did not verify: no review is signed")
+	// ErrPassed: none that says FAILED is signed of an archive that verified.
+	ErrPassed = errors.New("every check passed: it cannot be signed that one failed")
+	// ErrNothingToReview: the archive has no manifest, record or data set's manifest that can be read, so that a review would be about nothing.
+	ErrNothingToReview = errors.New("the archive's own manifest, its record or the manifest of its data set cannot be read: a review has nothing to be about")
+)
 
 // SignReview signs that this archive was verified, with every check passed, under the policy, by the program of the given version at the
 // given time. by signs; keys are those that were accepted. The result is a bundle for the archive.
 func SignReview(ctx context.Context, by Signer, v *Verification, p Policy, keys []PublicKey, version string, at time.Time) ([]byte, error) {
-	if !v.OK() || v.layout == nil || v.Record == nil {
+	if !v.OK() || v.Record == nil {
 		return nil, ErrNotPassed
+	}
+	return signReview(ctx, by, v, p, keys, version, at, Review{VerificationResult: reviewPassed, VerifiedLevels: []string{reviewLevel}})
+}
+
+// SignRefusal signs that this archive did not verify under the policy, and which checks failed. Its arguments are those of SignReview.
+func SignRefusal(ctx context.Context, by Signer, v *Verification, p Policy, keys []PublicKey, version string, at time.Time) ([]byte, error) {
+	if v.OK() {
+		return nil, ErrPassed
+	}
+	r := Review{VerificationResult: reviewFailed, VerifiedLevels: []string{reviewFailed}}
+	for _, c := range v.Checks {
+		if c.OK || c.Waived {
+			continue
+		}
+		failed := FailedCheck{Check: c.Name, Classes: []fault.Class{}}
+		for _, f := range c.Faults {
+			failed.Classes = append(failed.Classes, f.Class)
+		}
+		slices.Sort(failed.Classes)
+		failed.Classes = slices.Compact(failed.Classes)
+		r.Failed = append(r.Failed, failed)
+	}
+	return signReview(ctx, by, v, p, keys, version, at, r)
+}
+
+// signReview signs what r says, with everything else that a review has.
+func signReview(ctx context.Context, by Signer, v *Verification, p Policy, keys []PublicKey, version string, at time.Time, r Review) ([]byte, error) {
+	if v.layout == nil || v.Archive == (oci.Digests{}) {
+		return nil, ErrNothingToReview
 	}
 	rec, header := v.layout.Layer(TitleRecord), v.layout.Layer(TitleManifest)
 	if rec == nil || rec.Blob == nil || header == nil || header.Blob == nil {
-		return nil, ErrNotPassed
+		return nil, ErrNothingToReview
 	}
 	document, err := p.document(keys)
 	if err != nil {
 		return nil, fmt.Errorf("review: %w", err)
 	}
-	r := Review{
-		Verifier:     ReviewVerifier{ID: builderID, Version: map[string]string{"benchpin": version}},
-		TimeVerified: at.UTC().Format(time.RFC3339), ResourceURI: resourceURI(v.Archive),
-		Policy:             ReviewPolicy{URI: policyURI, Digest: map[string]string{"sha256": oci.DigestsOf(document).Hex()}, Content: base64.StdEncoding.EncodeToString(document)},
-		InputAttestations:  []ReviewInput{},
-		VerificationResult: reviewPassed, VerifiedLevels: []string{reviewLevel}, SLSAVersion: slsaVersion,
-	}
+	r.Verifier = ReviewVerifier{ID: builderID, Version: map[string]string{"benchpin": version}}
+	r.TimeVerified, r.ResourceURI, r.SLSAVersion = at.UTC().Format(time.RFC3339), resourceURI(v.Archive), slsaVersion
+	r.Policy = ReviewPolicy{URI: policyURI, Digest: map[string]string{"sha256": oci.DigestsOf(document).Hex()}, Content: base64.StdEncoding.EncodeToString(document)}
+	r.InputAttestations = []ReviewInput{}
 	for i, b := range v.layout.Bundles {
 		if i < len(v.Attestations) && v.Attestations[i].Status == Holds && b.Blob != nil {
 			r.InputAttestations = append(r.InputAttestations, ReviewInput{v.Attestations[i].PredicateType, map[string]string{"sha256": b.Blob.Hex()}})
@@ -176,10 +225,12 @@ func (v *verifier) parseReview(raw json.RawMessage) (*Review, *fault.Fault) {
 		return wrong("timeVerified", "a time", r.TimeVerified)
 	case err != nil || len(r.Policy.Digest) != 1 || r.Policy.Digest["sha256"] != oci.DigestsOf(content).Hex():
 		return wrong("policy.digest", "the SHA-256 of its content", r.Policy.Digest["sha256"])
-	case len(r.VerifiedLevels) != 1 || r.VerifiedLevels[0] != reviewLevel:
-		return wrong("verifiedLevels", reviewLevel, strings.Join(r.VerifiedLevels, " "))
-	case r.VerificationResult != reviewPassed:
-		return wrong("verificationResult", reviewPassed, r.VerificationResult)
+	case r.VerificationResult != reviewPassed && r.VerificationResult != reviewFailed:
+		return wrong("verificationResult", reviewPassed+" or "+reviewFailed, r.VerificationResult)
+	case len(r.VerifiedLevels) != 1 || r.VerifiedLevels[0] != map[bool]string{true: reviewLevel, false: reviewFailed}[r.Passed()]:
+		return wrong("verifiedLevels", reviewLevel+", or "+reviewFailed+" with the result "+reviewFailed, strings.Join(r.VerifiedLevels, " "))
+	case r.Passed() == (len(r.Failed) > 0):
+		return wrong("failed_checks", "those that failed where the result is "+reviewFailed+", and none where not", fmt.Sprint(len(r.Failed)))
 	}
 	return &r, nil
 }
@@ -224,7 +275,7 @@ func (v *Verification) Assurance() (level Assurance, because string) {
 		case !another(a.Key) || a.Status != Other:
 		case a.Replay != nil && a.Replay.Level == LevelResult && !a.Replay.Unverified:
 			return Reproduced, SignerText(a.Key) + ", which is not the only one of the result, signed that it reproduced it"
-		case a.Review != nil && level == SelfAttested:
+		case a.Review != nil && a.Review.Passed() && level == SelfAttested:
 			level, because = ThirdParty, SignerText(a.Key)+", which is not that of the result, signed that it verified it"
 		}
 	}

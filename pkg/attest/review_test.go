@@ -12,6 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
 	"github.com/benchpin/benchpin/pkg/attest"
+	"github.com/benchpin/benchpin/pkg/attest/fault"
 	"github.com/benchpin/benchpin/pkg/attest/oci"
 	"github.com/benchpin/benchpin/schemas"
 )
@@ -160,6 +161,81 @@ func TestReview(t *testing.T) {
 	failed := verify(t, dir, attest.Policy{Workload: attest.WorkloadPolicy{Names: []string{"x"}}}, host.Public())
 	if _, err := attest.SignReview(t.Context(), judge, failed, attest.Policy{}, nil, "", reviewedAt); !errors.Is(err, attest.ErrNotPassed) {
 		t.Errorf("found %v", err)
+	}
+}
+
+// A review of an archive that failed says so, and which checks failed and how; it is listed and counts for nothing.
+func TestReviewFailed(t *testing.T) {
+	host, judge := newKey(t, attest.Ed25519), newKey(t, attest.ECDSAP256)
+	dir := newArchive(t, newRun(t, nil), host)
+	demand := attest.Policy{Workload: attest.WorkloadPolicy{Names: []string{"x"}}}
+	all := []attest.PublicKey{host.Public(), judge.Public()}
+	good, failed := verify(t, dir, attest.Policy{}, all...), verify(t, dir, demand, host.Public())
+	if _, err := attest.SignRefusal(t.Context(), judge, good, attest.Policy{}, all, "test", reviewedAt); !errors.Is(err, attest.ErrPassed) {
+		t.Errorf("of an archive that verified: %v", err)
+	}
+	raw, err := attest.SignRefusal(t.Context(), judge, failed, demand, all, "test", reviewedAt)
+	must(t, err)
+	verified, err := attest.VerifyBundle(raw, []attest.PublicKey{judge.Public()})
+	must(t, err)
+	text, err := schemas.FS.ReadFile(attest.ReviewSchemaFile)
+	must(t, err)
+	schema, err := jsonschema.CompileString(attest.ReviewSchemaFile, string(text))
+	must(t, err)
+	var doc map[string]any
+	must(t, json.Unmarshal(verified.Statement.Predicate, &doc))
+	if err := schema.Validate(doc); err != nil {
+		t.Errorf("%#v\n%s", err, verified.Statement.Predicate)
+	}
+	for _, change := range []func(){
+		func() { doc["verifiedLevels"] = []any{"BENCHPIN_VERIFIED"} },
+		func() { doc["verificationResult"], doc["verifiedLevels"] = "PASSED", []any{"BENCHPIN_VERIFIED"} },
+	} {
+		if change(); schema.Validate(doc) == nil {
+			t.Errorf("the schema takes %v", doc)
+		}
+	}
+	must(t, oci.Attach(t.Context(), dir, attest.ReviewType, raw))
+	v := verify(t, dir, attest.Policy{}, all...)
+	if !v.OK() || assurance(v) != attest.SelfAttested {
+		t.Errorf("found %q\n%s", assurance(v), describe(v))
+	}
+	listed := false
+	for _, a := range v.Attestations {
+		if a.Review != nil {
+			listed = true
+			if f := a.Review.Failed; a.Review.Passed() || len(f) != 1 || f[0].Check != "policy" || len(f[0].Classes) != 1 || f[0].Classes[0] != fault.Policy {
+				t.Errorf("found %+v", a.Review)
+			}
+		}
+	}
+	if !listed {
+		t.Error("it is not listed")
+	}
+	if v := verify(t, dir, attest.Policy{Predicates: []string{attest.ReviewType}}, all...); v.OK() {
+		t.Error("a review that says FAILED counts as one that is demanded")
+	}
+
+	// Neither half of a contradiction counts: FAILED without what failed, PASSED with it.
+	for name, change := range map[string]func(*attest.Review){
+		"failed by nothing": func(r *attest.Review) { r.Failed = nil },
+		"passed by failing": func(r *attest.Review) {
+			r.VerificationResult, r.VerifiedLevels = "PASSED", []string{"BENCHPIN_VERIFIED"}
+		},
+		"neither": func(r *attest.Review) { r.VerificationResult = "MAYBE" },
+	} {
+		dir := newArchive(t, newRun(t, nil), host)
+		v := verify(t, dir, attest.Policy{}, host.Public())
+		var review attest.Review
+		must(t, json.Unmarshal(verified.Statement.Predicate, &review))
+		review.ResourceURI = "urn:benchpin:archive:" + v.Archive.SHA256Digest().String()
+		change(&review)
+		attachStatement(t, dir, v, judge, attest.ReviewType, review)
+		for _, a := range verify(t, dir, attest.Policy{}, all...).Attestations {
+			if a.PredicateType == attest.ReviewType && a.Status != attest.NotCounted {
+				t.Errorf("%s: %+v", name, a)
+			}
+		}
 	}
 }
 
