@@ -41,15 +41,78 @@ func (f FileSpec) SizeText() string {
 // File returns data file i in DLIO's order of generation: the training files, then those for validation; 0 <= i < Files().
 // It computes it alone, whatever the number of files.
 func (r Recipe) File(i int) FileSpec {
-	part, folder, k, index := r.doc.Train, trainFolder, i, uint64(i)
-	if i >= part.Files {
-		part, folder, k = r.doc.Valid, validFolder, i-part.Files
-		index = validStream | uint64(k)
-	}
-	f := FileSpec{Path: r.path(part, folder, k), Layout: r.layout(r.dims(index)), AtMost: r.measured != nil, stream: index}
+	index := r.stream(i)
+	f := FileSpec{Path: r.Path(i), Layout: r.layout(r.dims(index)), AtMost: r.measured != nil, stream: index}
 	f.Layout.File = i
-	f.Size, _ = r.format.Size(f.Layout) // checked for all layouts that there can be when the recipe was made
+	f.Size = r.size(f.Layout)
 	return f
+}
+
+// stream is the index of the content of data file i.
+func (r *Recipe) stream(i int) uint64 {
+	if n := r.doc.Train.Files; i >= n {
+		return validStream | uint64(i-n)
+	}
+	return uint64(i)
+}
+
+// Path returns the path of data file i, as File does.
+func (r *Recipe) Path(i int) string {
+	if n := r.doc.Train.Files; i >= n {
+		return r.path(r.doc.Valid, validFolder, i-n)
+	}
+	return r.path(r.doc.Train, trainFolder, i)
+}
+
+// SampleBytes returns the size of a sample of data file i, without any container.
+func (r *Recipe) SampleBytes(i int) int64 {
+	if r.equal != nil {
+		return r.equal.sample
+	}
+	l := r.layout(r.dims(r.stream(i)))
+	return l.SampleBytes()
+}
+
+// Size returns the bytes of data file i, or, where Exact is false, the most that it can have.
+func (r *Recipe) Size(i int) int64 {
+	if r.equal != nil {
+		return r.equal.size
+	}
+	l := r.layout(r.dims(r.stream(i)))
+	l.File = i
+	return r.size(l)
+}
+
+// size is that of a data file, checked for all layouts that there can be when the recipe was made.
+func (r *Recipe) size(l format.Layout) int64 {
+	if r.equal != nil {
+		return r.equal.size
+	}
+	n, _ := r.format.Size(l)
+	return n
+}
+
+// equal is what all data files of a recipe have in common: of most recipes shape and size, which take longer to compute than a path.
+type equal struct {
+	dims         []int
+	sample, size int64
+	companions   []int64 // sizes
+}
+
+// setEqual computes it where there is such a thing.
+func (r *Recipe) setEqual() {
+	if len(r.doc.RecordDims) == 0 && !r.flat && r.spread != 0 || format.SizedByNumber(r.format) {
+		return
+	}
+	e := &equal{dims: r.dims(0)}
+	l := r.layout(e.dims)
+	e.sample = l.SampleBytes()
+	e.size, _ = r.format.Size(l)
+	for _, c := range r.companions {
+		n, _ := c.Size(l)
+		e.companions = append(e.companions, n)
+	}
+	r.equal = e
 }
 
 // Companions returns how many companions each data file has.
@@ -59,7 +122,11 @@ func (r Recipe) Companions() int { return len(r.companions) }
 func (r Recipe) Companion(i, c int) FileSpec {
 	f := r.File(i)
 	f.Path = r.companions[c].Path(f.Path)
-	f.Size, _ = r.companions[c].Size(f.Layout) // checked with the data files
+	if r.equal != nil {
+		f.Size = r.equal.companions[c]
+	} else {
+		f.Size, _ = r.companions[c].Size(f.Layout) // checked with the data files
+	}
 	f.AtMost, f.companion = false, c+1
 	return f
 }
@@ -79,7 +146,7 @@ func (r Recipe) Entry(i int) FileSpec {
 
 // path returns DLIO's name of file k of a part: <folder>/[<k mod S>/]<prefix>_<k>_of_<files>.<format>, numbers below F and S
 // padded with zeros to as many digits as F and S have.
-func (r Recipe) path(part Part, folder string, k int) string {
+func (r *Recipe) path(part Part, folder string, k int) string {
 	p := make([]byte, 0, 64)
 	p = append(p, folder...)
 	p = append(p, '/')
@@ -96,18 +163,29 @@ func (r Recipe) path(part Part, folder string, k int) string {
 	return string(append(p, r.extension...))
 }
 
+// decimals is the number of decimal digits of a number that is not negative.
+func decimals(n int) int {
+	d := 1
+	for n > 9 {
+		n /= 10
+		d++
+	}
+	return d
+}
+
 // appendPadded appends n with as many digits as of has.
 func appendPadded(p []byte, n, of int) []byte {
-	digits := len(strconv.Itoa(n))
-	for range len(strconv.Itoa(of)) - digits {
+	for range decimals(of) - decimals(n) {
 		p = append(p, '0')
 	}
 	return strconv.AppendInt(p, int64(n), 10)
 }
 
 // dims returns the shape of the samples of one file. All samples in a file share it, as in DLIO.
-func (r Recipe) dims(index uint64) []int {
+func (r *Recipe) dims(index uint64) []int {
 	switch {
+	case r.equal != nil:
+		return r.equal.dims
 	case len(r.doc.RecordDims) > 0:
 		return r.doc.RecordDims
 	case r.flat:
@@ -120,7 +198,7 @@ func (r Recipe) dims(index uint64) []int {
 }
 
 // side draws one side of a sample.
-func (r Recipe) side(index, draw uint64) int {
+func (r *Recipe) side(index, draw uint64) int {
 	x := r.mean + float64(r.spread*r.family.Normal(index, draw))
 	return max(1, int(math.Floor(x+0.5)))
 }
@@ -154,17 +232,27 @@ func (p Part) sorted(k int) int {
 // gives each with its number, as Entry counts.
 func (r Recipe) Sorted() iter.Seq2[int, FileSpec] {
 	return func(yield func(int, FileSpec) bool) {
-		c := r.walk()
-		for f, ok := c.peek(); ok; f, ok = c.peek() {
-			i := f.Layout.File // of its data file
-			if f.companion > 0 {
-				i = r.Files() + i*len(r.companions) + f.companion - 1
-			}
-			if !yield(i, f) {
-				return
-			}
-			c.skip()
+		next := r.Walk()
+		for i, f, ok := next(); ok && yield(i, f); i, f, ok = next() {
 		}
+	}
+}
+
+// Walk goes through the same files as Sorted, one with each call of next, which returns false behind the last one. It is for those who
+// go through something else at the same time, and costs less than pulling from Sorted.
+func (r Recipe) Walk() (next func() (int, FileSpec, bool)) {
+	c := r.walk()
+	return func() (int, FileSpec, bool) {
+		f, ok := c.peek()
+		if !ok {
+			return 0, f, false
+		}
+		c.skip()
+		i := f.Layout.File // of its data file
+		if f.companion > 0 {
+			i = r.Files() + i*len(r.companions) + f.companion - 1
+		}
+		return i, f, true
 	}
 }
 
@@ -234,6 +322,9 @@ func (c *cursor) skip() {
 // least is the kind whose next path comes first.
 func (c *cursor) least() int {
 	kind := 0
+	if len(c.heads) == 1 {
+		return 0
+	}
 	for i := range c.heads {
 		if p := c.heads[i].Path; p != "" && (c.heads[kind].Path == "" || p < c.heads[kind].Path) {
 			kind = i

@@ -78,6 +78,7 @@ type Recipe struct {
 	companions []format.Companion // of each data file
 	measured   format.Measured    // nil where sizes follow from layouts
 	ratio      func() float64     // of sizes to what they can be at most; nil where measured is
+	equal      *equal             // nil where files differ in shape or size
 }
 
 // FromWorkload takes the recipe from a workload: its section "dataset", and "benchpin.seed". It refuses what cannot be
@@ -179,6 +180,7 @@ func newRecipe(doc document) (Recipe, error) {
 		return Recipe{}, fmt.Errorf("recipe: %w", err)
 	}
 	r.raw = bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	r.setEqual()
 	if r.measured != nil {
 		whole := r
 		r.ratio = sync.OnceValue(whole.measuredRatio)

@@ -315,3 +315,36 @@ func FuzzParseRecipe(f *testing.F) {
 		}
 	})
 }
+
+// TestAlone: what is asked of a file alone is what its description has, and files that are alike are so: what their containers say of one
+// of them they say of all.
+func TestAlone(t *testing.T) {
+	for _, dataset := range [][]string{
+		{"format: npz", "record_length_bytes: 900", "record_length_bytes_stdev: 200"},
+		{"format: npz", "record_length_bytes: 900"},
+		{"format: npy", "record_dims: [3, 7]"},
+		{"format: synthetic", "record_length_bytes: 400"},
+		{"format: indexed_binary", "record_length_bytes: 400", "num_samples_per_file: 5"},
+		{"format: mmap_indexed_binary", "record_length_bytes: 400", "num_samples_per_file: 5"},
+		{"format: tfrecord", "record_length_bytes: 400", "num_samples_per_file: 5"},
+		{"format: csv", "record_length_bytes: 400"},
+		{"format: jpeg", "record_length_bytes: 4000"},
+		{"format: parquet", "record_length_bytes: 400", "num_samples_per_file: 9"},
+	} {
+		r := recipe(t, 7, append(dataset, "num_files_train: 1003", "num_files_eval: 12", "num_subfolders_train: 10")...)
+		for _, i := range []int{0, 1, 9, 10, 500, 1002, 1003, 1004, 1014} {
+			f := r.File(i)
+			if r.Path(i) != f.Path || r.Size(i) != f.Size || r.SampleBytes(i) != f.Layout.SampleBytes() {
+				t.Errorf("%s: file %d is %s of %d bytes, samples of %d; its description says %+v", dataset, i, r.Path(i), r.Size(i), r.SampleBytes(i), f)
+			}
+			if n, err := r.format.Size(f.Layout); err != nil || n != f.Size {
+				t.Errorf("%s: file %d has %d bytes by the container, %v, and %d by the recipe", dataset, i, n, err, f.Size)
+			}
+			for c := range r.Companions() {
+				if n, err := r.companions[c].Size(f.Layout); err != nil || n != r.Companion(i, c).Size {
+					t.Errorf("%s: companion %d of file %d has %d bytes by the container, %v, and %d by the recipe", dataset, c, i, n, err, r.Companion(i, c).Size)
+				}
+			}
+		}
+	}
+}

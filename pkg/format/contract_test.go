@@ -275,6 +275,14 @@ func TestContract(t *testing.T) {
 	}
 }
 
+func sizeOf(t *rapid.T, f Format, l Layout) int64 {
+	n, err := f.Size(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 func (s specimen) check(t *rapid.T, f Format, l Layout) {
 	seed := rapid.Uint64().Draw(t, "seed")
 	p := made(t, f, l, seed, rapid.IntRange(MinBuffer, 1<<20).Draw(t, "buffer"))
@@ -284,6 +292,11 @@ func (s specimen) check(t *rapid.T, f Format, l Layout) {
 	}
 	if q := made(t, again, l, seed, rapid.IntRange(0, 70000).Draw(t, "other buffer")); !bytes.Equal(p.data, q.data) {
 		t.Fatal("the bytes depend on the buffer's length")
+	}
+	numbered := l
+	numbered.File ^= 1 << 30 // with more or fewer digits
+	if a, b := sizeOf(t, f, l), sizeOf(t, f, numbered); a != b && !SizedByNumber(f) {
+		t.Fatalf("files %d and %d have %d and %d bytes, and SizedByNumber says that the number makes no difference", l.File, numbered.File, a, b)
 	}
 	for i, n := range p.names {
 		if n == "" || path.Clean(n) != n || path.IsAbs(n) || slices.Contains(p.names[:i], n) || strings.HasSuffix(n, "."+Extension(f)) {

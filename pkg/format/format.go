@@ -88,6 +88,15 @@ type Layout struct {
 	File int
 }
 
+// numbered is a Format whose files' sizes depend on their numbers (Layout.File).
+type numbered interface{ sizedByNumber() }
+
+// SizedByNumber reports whether two files that differ in nothing but their number may differ in size.
+func SizedByNumber(f Format) bool {
+	_, ok := f.(numbered)
+	return ok
+}
+
 // Check reports what is wrong with the layout, or nil.
 func (l Layout) Check() error {
 	switch {

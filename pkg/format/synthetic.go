@@ -21,6 +21,8 @@ func (synthetic) check(l Layout) error {
 	return nil
 }
 
+func (synthetic) sizedByNumber() {}
+
 func (f synthetic) Size(l Layout) (int64, error) {
 	if err := f.check(l); err != nil {
 		return 0, err

@@ -31,7 +31,7 @@ var (
 
 // recipeFiles is a part of a data set that a recipe determines, whether it was generated yet or not.
 type recipeFiles struct {
-	recipe       datagen.Recipe
+	recipe       *datagen.Recipe
 	first, files int     // of the recipe's data files
 	sizes        []int64 // measured, where that is little work; else nil
 }
@@ -45,17 +45,17 @@ func filesOf(w *workload.Workload) (recipeFiles, error) {
 	if err != nil {
 		return recipeFiles{}, err
 	}
-	return partOf(r, 0, r.TrainFiles()), nil
+	return partOf(&r, 0, r.TrainFiles()), nil
 }
 
-func partOf(r datagen.Recipe, first, files int) recipeFiles {
+func partOf(r *datagen.Recipe, first, files int) recipeFiles {
 	d := recipeFiles{recipe: r, first: first, files: files}
 	if r.Exact() {
 		return d
 	}
 	var most int64
 	for i := range files {
-		if most += r.File(first + i).Size; most > measureBytes || most < 0 {
+		if most += r.Size(first + i); most > measureBytes || most < 0 {
 			return d
 		}
 	}
@@ -81,19 +81,23 @@ func (d recipeFiles) Evaluation() bench.Dataset {
 func (d recipeFiles) exact() bool { return d.recipe.Exact() || d.sizes != nil }
 
 func (d recipeFiles) Files() int              { return d.files }
-func (d recipeFiles) Path(i int) string       { return d.recipe.File(d.first + i).Path }
-func (d recipeFiles) SampleBytes(i int) int64 { return d.recipe.File(d.first + i).Layout.SampleBytes() }
+func (d recipeFiles) Path(i int) string       { return d.recipe.Path(d.first + i) }
+func (d recipeFiles) SampleBytes(i int) int64 { return d.recipe.SampleBytes(d.first + i) }
 func (d recipeFiles) Size(i int) int64 {
 	if d.sizes != nil {
 		return d.sizes[i]
 	}
-	return d.recipe.Estimate(d.recipe.File(d.first + i))
+	n := d.recipe.Size(d.first + i)
+	return d.recipe.Estimate(datagen.FileSpec{Size: n, AtMost: !d.recipe.Exact()})
 }
 
 // pinnedPart is the training or the evaluation part of a data set as its manifest lists it.
 type pinnedPart struct {
 	*contents
 	first int // number of its first file among all data files
+	count int // of its files
+	// paths and sizes are nil where the recipe says them: a recipe names each file alone, and of most containers it knows all sizes, so
+	// that nothing has to be kept of files by the million.
 	paths []string
 	sizes []int64
 }
@@ -102,26 +106,52 @@ type pinnedPart struct {
 type contents struct {
 	files      int                // data files of both parts
 	companions []format.Companion // of each
-	// sample is the size of one sample of data file i, which has so many bytes.
-	sample func(i int, size int64) int64
+	// made is the recipe that made the files; nil where nobody generated them.
+	made *datagen.Recipe
+	// samples are those of each file, where nobody generated them: each is its share of the file.
+	samples int64
 	// digests are those of all files, as byEntry counts; nil where no mode of verification needs them.
 	digests [][32]byte
 }
 
-func (d pinnedPart) Files() int              { return len(d.paths) }
-func (d pinnedPart) Path(i int) string       { return d.paths[i] }
-func (d pinnedPart) Size(i int) int64        { return d.sizes[i] }
-func (d pinnedPart) SampleBytes(i int) int64 { return d.sample(d.first+i, d.sizes[i]) }
+func (d pinnedPart) Files() int { return d.count }
+
+func (d pinnedPart) Path(i int) string {
+	if d.paths == nil {
+		return d.made.Path(d.first + i)
+	}
+	return d.paths[i]
+}
+
+func (d pinnedPart) Size(i int) int64 {
+	if d.sizes == nil {
+		return d.made.Size(d.first + i)
+	}
+	return d.sizes[i]
+}
+
+func (d pinnedPart) SampleBytes(i int) int64 {
+	if d.made == nil {
+		return d.sizes[i] / d.samples
+	}
+	return d.made.SampleBytes(d.first + i)
+}
+
+// name is the path of file i (c is 0) or of its companion c-1.
+func (d pinnedPart) name(i, c int) string {
+	path := d.Path(i)
+	if c > 0 {
+		path = d.companions[c-1].Path(path)
+	}
+	return path
+}
 
 // all gives the paths of the part's files, each followed by its companions.
 func (d pinnedPart) all() iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for _, path := range d.paths {
-			if !yield(path) {
-				return
-			}
-			for _, c := range d.companions {
-				if !yield(c.Path(path)) {
+		for i := range d.count {
+			for c := range 1 + len(d.companions) {
+				if !yield(d.name(i, c)) {
 					return
 				}
 			}
@@ -191,44 +221,44 @@ func openGenerated(ctx context.Context, m *manifest.Manifest) (*pinnedFiles, err
 		return nil, fmt.Errorf("manifest: its recipe makes %d files, companions included, and it lists %d (at most %d can be read)",
 			recipe.Entries(), count, math.MaxInt32)
 	}
-	// Nothing is allocated for files that a header merely claims: they are kept as they come.
-	type file struct {
-		number int
-		path   string
-		size   int64
-	}
-	var files []file
-	var byEntry []int32
-	next, stop := iter.Pull2(recipe.Sorted())
-	defer stop()
+	// Nothing is allocated for files that a header merely claims: what has to be kept of them is kept as they come.
+	var sizes []int64 // in the order of entries
+	byEntry := make([]int32, 0, min(recipe.Entries(), manifest.MaxFrameEntries))
+	next := recipe.Walk()
 	err = m.Entries(ctx, func(e manifest.Entry) error {
 		i, want, _ := next() // as many as there are entries
 		if want.Path != e.Path || !want.CanBe(e.Size) {
 			return fmt.Errorf("its recipe makes file %d as %s of %s, and it lists %s of %d bytes", i, want.Path, want.SizeText(), e.Path, e.Size)
 		}
 		byEntry = append(byEntry, int32(i))
-		if i < recipe.Files() {
-			files = append(files, file{i, e.Path, e.Size})
+		if !recipe.Exact() {
+			sizes = append(sizes, e.Size)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
-	paths, sizes := make([]string, len(files)), make([]int64, len(files))
-	for _, f := range files {
-		paths[f.number], sizes[f.number] = f.path, f.size
-	}
-	c := &contents{files: recipe.Files(), sample: func(i int, _ int64) int64 { return recipe.File(i).Layout.SampleBytes() }}
+	c := &contents{files: recipe.Files(), made: &recipe}
 	if f, ok := recipe.Format().(format.Companioned); ok {
 		c.companions = f.Companions()
 	}
 	n := recipe.TrainFiles()
-	return &pinnedFiles{
-		pinnedPart: pinnedPart{contents: c, paths: paths[:n], sizes: sizes[:n]},
-		valid:      pinnedPart{contents: c, first: n, paths: paths[n:], sizes: sizes[n:]},
+	d := &pinnedFiles{
+		pinnedPart: pinnedPart{contents: c, count: n},
+		valid:      pinnedPart{contents: c, first: n, count: recipe.Files() - n},
 		byEntry:    byEntry, recipe: &recipe,
-	}, nil
+	}
+	if sizes != nil {
+		all := make([]int64, recipe.Files())
+		for k, i := range byEntry {
+			if int(i) < len(all) {
+				all[i] = sizes[k]
+			}
+		}
+		d.sizes, d.valid.sizes = all[:n:n], all[n:]
+	}
+	return d, nil
 }
 
 // errOtherData is the error of a run on data that the workload does not describe. It comes in a workload.Error.

@@ -65,7 +65,7 @@ func openForeign(ctx context.Context, m *manifest.Manifest, w *workload.Workload
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
 	d := &pinnedFiles{byEntry: make([]int32, len(paths))}
-	c := &contents{sample: func(_ int, size int64) int64 { return size / int64(n) }}
+	c := &contents{samples: int64(n)}
 	owner, err := pairs(paths, f)
 	if err != nil {
 		return nil, unfit(err)
@@ -86,7 +86,8 @@ func openForeign(ctx context.Context, m *manifest.Manifest, w *workload.Workload
 			return nil, unfit(fmt.Errorf("%w: %s; pin the data set without it (benchpin data pin --exclude), or pin the folder train alone", errParts, p))
 		}
 	}
-	d.valid.first, c.files = len(d.paths), len(d.paths)+len(d.valid.paths)
+	d.count, d.valid.count = len(d.paths), len(d.valid.paths)
+	d.valid.first, c.files = d.count, d.count+d.valid.count
 	d.number(paths, owner, split)
 	return d, nil
 }
@@ -321,7 +322,7 @@ func ForData(ctx context.Context, r *workload.Resolved, m *manifest.Manifest) (*
 	if err != nil {
 		return nil, err
 	}
-	if len(files.paths) == 0 {
+	if files.count == 0 {
 		return nil, unfit(fmt.Errorf("%w: it has no file to train on", errOtherData))
 	}
 	set = nil
@@ -330,8 +331,8 @@ func ForData(ctx context.Context, r *workload.Resolved, m *manifest.Manifest) (*
 		read, have int
 		used       bool
 	}{
-		{keyTrain, "training", r.Workload.Dataset.NumFilesTrain, len(files.paths), true},
-		{keyEval, "evaluation", r.Workload.Dataset.NumFilesEval, len(files.valid.paths), r.Workload.Workflow.Evaluation},
+		{keyTrain, "training", r.Workload.Dataset.NumFilesTrain, files.count, true},
+		{keyEval, "evaluation", r.Workload.Dataset.NumFilesEval, files.valid.count, r.Workload.Workflow.Evaluation},
 	} {
 		at, given := r.Given(part.key)
 		switch {

@@ -74,19 +74,11 @@ func (r *run) unchanged(ctx context.Context) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		defer close(files)
-		parts := []pinnedPart{r.files.pinnedPart}
-		if r.w.Workflow.Evaluation {
-			parts = append(parts, r.files.valid)
-		}
-		for _, p := range parts {
+		for _, p := range r.parts() {
 			for i := range p.Files() {
-				for c := range len(p.companions) + 1 {
-					path := p.Path(i)
-					if c > 0 {
-						path = p.companions[c-1].Path(path)
-					}
+				for c := range 1 + len(p.companions) {
 					select {
-					case files <- file{path, r.known[p.entry(i, c)]}:
+					case files <- file{p.name(i, c), r.known[p.entry(i, c)]}:
 					case <-gctx.Done():
 						return context.Cause(gctx)
 					}

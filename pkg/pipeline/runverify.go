@@ -112,20 +112,22 @@ func (r *run) verify(ctx context.Context) error {
 	return nil
 }
 
+// parts are those of the data set that the run reads.
+func (r *run) parts() []pinnedPart {
+	if r.w.Workflow.Evaluation {
+		return []pinnedPart{r.files.pinnedPart, r.files.valid}
+	}
+	return []pinnedPart{r.files.pinnedPart}
+}
+
 // read gives the paths of all files that the run reads.
 func (r *run) read() iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for path := range r.files.all() {
-			if !yield(path) {
-				return
-			}
-		}
-		if !r.w.Workflow.Evaluation {
-			return
-		}
-		for path := range r.files.valid.all() {
-			if !yield(path) {
-				return
+		for _, p := range r.parts() {
+			for path := range p.all() {
+				if !yield(path) {
+					return
+				}
 			}
 		}
 	}

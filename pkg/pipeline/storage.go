@@ -40,35 +40,41 @@ type meteredSystem struct {
 // meter finds the file systems of the files that the run reads.
 func (r *run) meter(ctx context.Context, data *store.Folder) (*meter, error) {
 	m := &meter{data: data}
-	for range r.read() {
-		m.files++
+	for _, p := range r.parts() {
+		m.files += int64(p.Files() * (1 + len(p.companions)))
 	}
 	by := map[uint64]*meteredSystem{}
 	every := max(1, (m.files+mostLooks-1)/mostLooks)
+	where := r.where(data)
 	var n int64
-	for name := range r.read() {
-		if err := ctx.Err(); err != nil {
-			return nil, context.Cause(ctx)
+	for _, p := range r.parts() {
+		for i := range p.Files() {
+			for c := range 1 + len(p.companions) {
+				if err := ctx.Err(); err != nil {
+					return nil, context.Cause(ctx)
+				}
+				look := n%every == 0
+				device, size, err := where(p, i, c, look)
+				if errors.Is(err, fs.ErrNotExist) {
+					err = fmt.Errorf("%w: a file of it is missing: %w; verify the data set (benchpin data verify)", bench.ErrOther, err)
+				}
+				if err != nil {
+					return nil, asVerification(fmt.Errorf("look at the data set: %w", err))
+				}
+				s := by[device]
+				if s == nil {
+					s = &meteredSystem{device: device, meter: environment.NewMeter(data.Root(), device)}
+					by[device] = s
+					m.systems = append(m.systems, s)
+				}
+				s.bytes += size
+				if look || s.looks == nil {
+					s.looks = append(s.looks, p.name(i, c))
+					s.looked += size
+				}
+				n++
+			}
 		}
-		info, err := r.data.Stat(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%w: a file of it is missing: %w; verify the data set (benchpin data verify)", bench.ErrOther, err)
-		}
-		if err != nil {
-			return nil, asVerification(fmt.Errorf("look at the data set: %w", err))
-		}
-		s := by[info.Device]
-		if s == nil {
-			s = &meteredSystem{device: info.Device, meter: environment.NewMeter(data.Root(), info.Device)}
-			by[info.Device] = s
-			m.systems = append(m.systems, s)
-		}
-		s.bytes += info.Size
-		if n%every == 0 || s.looks == nil {
-			s.looks = append(s.looks, name)
-			s.looked += info.Size
-		}
-		n++
 	}
 	slices.SortFunc(m.systems, func(a, b *meteredSystem) int {
 		if a.device < b.device {
