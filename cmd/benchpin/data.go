@@ -28,7 +28,7 @@ type dataFlags struct {
 
 func (f *dataFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.data, "data", "", "`folder` of the data set, or s3://BUCKET[/PREFIX]")
-	cmd.Flags().StringVar(&f.manifest, "manifest", "", "`file` of the manifest's header (default: the data folder's path with .manifest.json; for a bucket its last element, in the working folder)")
+	cmd.Flags().StringVar(&f.manifest, "manifest", "", "`file` of the manifest's header, or s3://BUCKET/NAME.json (default: the data folder's path with .manifest.json; for a bucket its last element, in the working folder)")
 	cmd.Flags().IntVar(&f.workers, "workers", 0, "files that are generated or hashed at once (0: as many as the cores keep busy)")
 }
 

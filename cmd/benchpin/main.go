@@ -156,6 +156,7 @@ Every flag can be given as an environment variable: --accelerators is BENCHPIN_A
 		a.pipelineCommand(), a.planCommand(), a.dataCommand(), a.runCommand(), a.reportCommand(), a.compareCommand(), a.explainCommand(), a.preregisterCommand(), a.attestCommand(), a.verifyCommand(), a.replayCommand(),
 		a.pushCommand(), a.pullCommand(), a.attachCommand(), a.referrersCommand(), a.exportCommand(), a.transcriptCommand(), a.auditCommand(), a.journalCommand(), a.workloadCommand(), a.keyCommand(), a.dlioCommand(), a.dlioQueryCommand(), a.versionCommand(),
 	)
+	a.fetchManifests(root)
 	describeEnvironment(root)
 	return root
 }

@@ -47,7 +47,7 @@ With --manifest the plan is for that data set; without, for the one that the wor
 	}
 	flags.add(cmd)
 	pinned.add(cmd)
-	cmd.Flags().StringVar(&manifestPath, "manifest", "", "`file` of the manifest's header")
+	cmd.Flags().StringVar(&manifestPath, "manifest", "", "`file` of the manifest's header, or s3://BUCKET/NAME.json")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return cmd
 }

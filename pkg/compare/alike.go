@@ -112,6 +112,8 @@ func Context(a, b *record.Record) []Difference {
 		{"storage", "environment.folders.data.options", func(r *record.Record) string { return dataFolder(r).Options }},
 		{"storage", "environment.folders.data.device.name", func(r *record.Record) string { return dataFolder(r).Device.Name }},
 		{"storage", "environment.folders.data.device.model", func(r *record.Record) string { return dataFolder(r).Device.Model }},
+		{"storage", "environment.buckets.data.address", func(r *record.Record) string { return dataBucket(r).Address }},
+		{"storage", "environment.buckets.data.endpoints", func(r *record.Record) string { return strings.Join(dataBucket(r).Endpoints, ", ") }},
 	} {
 		d.add(f.item, f.field, f.of(a), f.of(b))
 	}
@@ -144,6 +146,16 @@ func whole[T ~int | ~int64](v *T) string {
 		return ""
 	}
 	return strconv.FormatInt(int64(*v), 10)
+}
+
+// dataBucket is the bucket that the data was read from; empty for a record without.
+func dataBucket(r *record.Record) record.Bucket {
+	for _, b := range r.Environment.Buckets {
+		if b.Role == record.RoleData {
+			return b
+		}
+	}
+	return record.Bucket{}
 }
 
 // dataFolder is where the data was read from; empty for a record without.

@@ -86,6 +86,10 @@ func (s *Source) fileSystem(x *Explanation, f *record.FileSystemTraffic, name st
 	case "bytes_disk":
 		return figure(f.Disk, "bytes that anybody on the machine read from the disks of this file system: sectors read x 512"+on)
 	case "bytes_network":
+		if f.Type == "s3" {
+			x.Formula = "the client's counter of the bodies of answers, after the epoch less that before it"
+			return figure(f.Network, "bytes that this process received from the server of the bucket"+on)
+		}
 		return figure(f.Network, "bytes that anybody on the machine read from the server of this mount"+on)
 	case "bytes_cached_before":
 		x.Formula = "cachestat, or mincore, summed over the files"

@@ -62,7 +62,8 @@ func TestBucketTheWholeWay(t *testing.T) {
 	if n := len(slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasPrefix(n, "sets/small/train/") })); n != 9 {
 		t.Errorf("expected 9 objects of the data set, found %d of %q", n, names)
 	}
-	if n := len(slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasPrefix(n, "saved/global_epoch") })); n == 0 {
+	saved := len(slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasPrefix(n, "saved/global_epoch") }))
+	if saved == 0 {
 		t.Errorf("no checkpoint among %q", names)
 	}
 	for _, e := range r.Metrics.Epochs {
@@ -85,6 +86,17 @@ func TestBucketTheWholeWay(t *testing.T) {
 		if folder.Role != record.RoleResults {
 			t.Errorf("a folder of the environment: %+v", folder)
 		}
+	}
+	b := r.Environment.Buckets
+	if len(b) != 2 || b[0].Address != "s3://data/sets/small" || b[1].Address != "s3://data/saved" || b[0].Endpoints[0] != endpoint {
+		t.Fatalf("buckets: %+v", b)
+	}
+	// A sample is a whole object, asked for once.
+	if got := b[0].Traffic; got.Get != 32 || got.Put+got.List+got.Refused+got.Broken+got.Retried != 0 || got.Received < 32*2500 {
+		t.Errorf("traffic of the data: %+v", got)
+	}
+	if got := b[1].Traffic; int(got.Put) != saved || got.Sent < record.Int(r.Checkpoints.Saves[0].Bytes) {
+		t.Errorf("traffic of the checkpoints: %+v", got)
 	}
 	// Once more: what is there is compared and kept, and run on again.
 	if _, err := Pipeline(context.Background(), Options{Workload: small(t, inBucket()...), Dir: l.Dir, Tool: r.Tool}); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/benchpin/benchpin/pkg/bench"
 	"github.com/benchpin/benchpin/pkg/manifest"
+	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/store"
 	"github.com/benchpin/benchpin/pkg/store/s3"
 	"github.com/benchpin/benchpin/pkg/workload"
@@ -79,6 +80,14 @@ func (r *run) storageMeter(ctx context.Context, data DataStore) (bench.StorageMe
 
 // uncached takes out of the options of a run in a bucket what asks for a page cache or a device.
 func (r *run) uncached(o *bench.Options) {
+	if bench.CheckpointOnly(r.w) {
+		if IsBucket(r.Checkpoints) {
+			o.DeviceBytes = func() (int64, error) {
+				return 0, errors.New("checkpoints were read from a bucket, and from no device of this machine")
+			}
+		}
+		return
+	}
 	if !IsBucket(r.Data) {
 		return
 	}
@@ -89,6 +98,44 @@ func (r *run) uncached(o *bench.Options) {
 	o.DeviceBytes = func() (int64, error) {
 		return 0, errors.New("the data set was read from a bucket, and from no device of this machine")
 	}
+}
+
+// usedBucket is a bucket of the timed part, and what it is for.
+type usedBucket struct {
+	role string
+	*bucketPlace
+}
+
+// uses notes that the timed part uses a place, where that is a bucket.
+func (r *run) uses(role string, place DataStore) {
+	if b, ok := place.(*bucketPlace); ok {
+		r.used = append(r.used, usedBucket{role, b})
+	}
+}
+
+// buckets is what the record says of them, once the clock has stopped.
+func (r *run) buckets() []record.Bucket {
+	var list []record.Bucket
+	for _, role := range []string{record.RoleData, record.RoleCheckpoints} {
+		for _, u := range r.used {
+			if u.role != role || role == record.RoleCheckpoints && r.plan.Checkpoints == 0 && r.plan.CheckpointReads == 0 {
+				continue
+			}
+			o, t := u.Options(), u.Traffic()
+			endpoints := u.Endpoints()
+			if r.Redact {
+				for i := range endpoints {
+					endpoints[i] = record.RedactedText
+				}
+			}
+			list = append(list, record.Bucket{Role: role, Address: u.URI(), Endpoints: endpoints, Region: o.Region, PathStyle: o.PathStyle != nil && *o.PathStyle,
+				Attempts: o.Attempts, Ranged: o.Ranged, PartBytes: record.Int(o.PartSize), Parts: o.Parts,
+				Traffic: record.BucketTraffic{Get: record.Int(t.Get), Put: record.Int(t.Put), Head: record.Int(t.Head), List: record.Int(t.List),
+					Other: record.Int(t.Other), Refused: record.Int(t.Refused), Broken: record.Int(t.Broken), Retried: record.Int(t.Retries),
+					Received: record.Int(t.Received), Sent: record.Int(t.Sent)}})
+		}
+	}
+	return list
 }
 
 // bucketMeter looks at what went between this process and the server of a bucket. It is a bench.StorageMeter.

@@ -47,6 +47,9 @@ func DLIO(ctx context.Context, o DLIOOptions) (rec *record.Record, err error) {
 			"++workload.workflow.train=True", ErrNothingToDo)
 	}
 	data := DataFolder(w)
+	if IsBucket(o.Manifest) {
+		return nil, fmt.Errorf("--manifest %s: expected a file here; \"benchpin data generate\" and \"benchpin run\" take manifests in buckets", o.Manifest)
+	}
 	if o.Manifest == "" {
 		o.Manifest = ManifestBeside(data)
 	}

@@ -30,8 +30,22 @@ type GenerateOptions struct {
 
 // Generate makes the data set of a workload and its manifest, hashing while it writes. Files that are there already are compared with
 // what the recipe says and kept when equal; a folder that holds anything else is refused. The error wraps ErrVerification where the
-// manifest says that this data set was made there, and it was altered since.
-func Generate(ctx context.Context, o GenerateOptions) (manifest.Header, error) {
+// manifest says that this data set was made there, and it was altered since. A manifest of an address s3://BUCKET/[PREFIX/]NAME.json is
+// written here and put there when the data set is complete.
+func Generate(ctx context.Context, o GenerateOptions) (h manifest.Header, err error) {
+	p, err := placeManifest(ctx, o.Workload, o.Data, o.Manifest)
+	if err != nil {
+		return h, err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	o.Manifest = p.path
+	if h, err = generate(ctx, o); err != nil {
+		return h, err
+	}
+	return h, p.keep(ctx)
+}
+
+func generate(ctx context.Context, o GenerateOptions) (manifest.Header, error) {
 	if err := placed(o.Workload, o.Data, false); err != nil {
 		return manifest.Header{}, err
 	}
@@ -111,8 +125,21 @@ var ErrPinned = errors.New("a manifest of other content stands there")
 // Pin hashes every file of a folder as it is, and writes the manifest. A manifest that stands there already is never replaced, since it
 // may hold a recipe that pinning cannot find again: when it lists the same files with the same bytes, and excludes and
 // was derived from what o says, its header is returned, and otherwise the error wraps ErrPinned. Group
-// digests that it lacks are written then.
-func Pin(ctx context.Context, o PinOptions) (manifest.Header, error) {
+// digests that it lacks are written then. A manifest of an address s3://BUCKET/[PREFIX/]NAME.json is written here and put there.
+func Pin(ctx context.Context, o PinOptions) (h manifest.Header, err error) {
+	p, err := placeManifest(ctx, o.Workload, o.Data, o.Manifest)
+	if err != nil {
+		return h, err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	o.Manifest = p.path
+	if h, err = pin(ctx, o); err != nil {
+		return h, err
+	}
+	return h, p.keep(ctx)
+}
+
+func pin(ctx context.Context, o PinOptions) (manifest.Header, error) {
 	if err := apart(o.Data, place{o.Manifest, "--manifest"}); err != nil {
 		return manifest.Header{}, err
 	}

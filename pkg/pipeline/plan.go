@@ -18,11 +18,21 @@ import (
 //
 // Data that nobody generated are read as the workload says, in every number: ForData resolves one that leaves something open.
 func Plan(ctx context.Context, w *workload.Workload, manifestPath string) (*bench.Plan, error) {
-	return unlessDone(ctx, func() (*bench.Plan, error) { return plan(ctx, w, manifestPath) })
+	held, free, err := heldManifest(ctx, w, manifestPath)
+	if err != nil {
+		return nil, err
+	}
+	p, err := unlessDone(ctx, func() (*bench.Plan, error) { return plan(ctx, w, held) })
+	return p, errors.Join(err, free())
 }
 
 // PlanOn is Plan of a workload that is resolved for the data set of the manifest first (ForData). It returns what it was resolved to.
 func PlanOn(ctx context.Context, r *workload.Resolved, manifestPath string) (*bench.Plan, *workload.Resolved, error) {
+	manifestPath, free, err := heldManifest(ctx, r.Workload, manifestPath)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer free()
 	if manifestPath != "" && !bench.CheckpointOnly(r.Workload) {
 		m, err := manifest.Open(manifestPath)
 		if err != nil {

@@ -114,7 +114,8 @@ func differentModules(was, is []record.Module) int {
 }
 
 // changing are the fields of the environment that are others at every look, or are no property of the machine.
-var changing = []string{"class", "redacted", "memory.available_bytes", "memory.swap_free_bytes", "load.", "unknown."}
+var changing = []string{"class", "redacted", "memory.available_bytes", "memory.swap_free_bytes", "load.", "unknown.",
+	"buckets.data.traffic.", "buckets.checkpoints.traffic."}
 
 // mostFields is how many fields of the environment are written out.
 const mostFields = 8

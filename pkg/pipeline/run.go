@@ -72,7 +72,17 @@ func NewID(now time.Time) string {
 // and the raw step times. The record is returned, and written, whenever the run began: with the error of a run that failed or was
 // interrupted it is marked incomplete. The error wraps *manifest.MismatchError where the data set is not what its manifest says,
 // *bench.IdentityError and ErrVerification where a file was changed or replaced meanwhile, and ErrThreshold where the run is complete and its figures are below the workload's thresholds.
+//
+// A manifest of an address s3://BUCKET/[PREFIX/]NAME.json is copied here first.
 func Run(ctx context.Context, o RunOptions) (rec *record.Record, err error) {
+	if !bench.CheckpointOnly(o.Workload.Workload) {
+		held, free, err := heldManifest(ctx, o.Workload.Workload, o.Manifest)
+		if err != nil {
+			return nil, err
+		}
+		defer free()
+		o.Manifest = held
+	}
 	unmake := unmade(o.Out)
 	defer func() {
 		if rec == nil {
@@ -135,6 +145,8 @@ type run struct {
 	registered *registered
 	// attempt is what the journal has of the run; nil without a journal.
 	attempt *attempt
+	// used are the buckets of the timed part.
+	used []usedBucket
 	// cpuInfo and memInfo are what DLIO's files tell of the host.
 	cpuInfo, memInfo map[string]string
 }
@@ -253,6 +265,7 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 		return nil, err
 	}
 	defer saves.Close()
+	r.uses(record.RoleCheckpoints, saves)
 	only := bench.CheckpointOnly(r.w)
 	asked := environment.Request{Results: r.Out, Redact: r.Redact}
 	if !only && !IsBucket(r.Data) {
@@ -290,13 +303,13 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 			return nil, err
 		}
 		defer data.Close()
+		r.uses(record.RoleData, data)
 		if options.Storage, err = r.storageMeter(ctx, data); err != nil {
 			return nil, err
 		}
 		r.stage("run      %s x %s x %s, batch %d, %s to read", counted(r.plan.Epochs, "epoch"), counted(r.plan.StepsPerEpoch, "step"),
 			counted(r.plan.Accelerators, "accelerator"), r.plan.BatchSize, gigabytes(int64(r.plan.BytesTotal)))
 		options.Dataset, options.Data, options.Steps, options.Identity, options.Evict = r.files.dataset(), data, times[0], r.identity, r.evict
-		r.uncached(&options)
 		if len(times) > 1 {
 			options.EvalSteps = times[1]
 		}
@@ -316,9 +329,11 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 		defer confirm.Close()
 		options.Confirm = confirm
 	}
+	r.uncached(&options)
 	unfollow := r.follow(&options)
 	result, effect, err := r.timed(ctx, options)
 	unfollow()
+	env.Buckets = r.buckets()
 	if err != nil && !only {
 		err = r.whoseFault(ctx, err)
 	}

@@ -118,6 +118,7 @@ func (c *checker) environment(e *Environment) {
 		c.that(n > last, fmt.Sprintf("environment.folders[%d].role", i), "expected data, checkpoints, results in this order, found %q", f.Role)
 		last = n
 	}
+	c.buckets(e)
 	c.unknowns(e, reflect.ValueOf(e).Elem(), "")
 	if e.Redacted {
 		c.hidden("environment.host.name", e.Host.Name)
@@ -154,6 +155,8 @@ func (c *checker) unknowns(e *Environment, v reflect.Value, at string) {
 			name := fmt.Sprint(i)
 			switch el := v.Index(i).Interface().(type) {
 			case Folder:
+				name = el.Role
+			case Bucket:
 				name = el.Role
 			case NUMANode:
 				name = fmt.Sprint(el.ID)

@@ -23,6 +23,8 @@ type Environment struct {
 	// Folders are the folders that the run reads or writes, in the order data, checkpoints, results; a role that has no folder is
 	// left out.
 	Folders []Folder `json:"folders"`
+	// Buckets are the buckets that the run read or wrote in place of folders, in the order data, checkpoints; absent where there are none.
+	Buckets []Bucket `json:"buckets,omitempty"`
 	// ResultsApart is true when results are written to another file system than the one that data is read from.
 	ResultsApart *bool     `json:"results_apart,omitempty"`
 	Clock        Clock     `json:"clock"`

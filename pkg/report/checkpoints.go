@@ -42,6 +42,9 @@ func (p *page) checkpoints(r *record.Record) {
 		if r.Checkpoints.Fsync {
 			durable = "synced to storage"
 		}
+		if slices.ContainsFunc(r.Environment.Buckets, func(b record.Bucket) bool { return b.Role == record.RoleCheckpoints }) {
+			durable = "acknowledged by the object server"
+		}
 		p.title("Checkpoints (H), " + durable)
 		header := []string{"name", "size", "ranks", "slowest rank", "rate"}
 		apart := slices.ContainsFunc(saves, func(s record.Checkpoint) bool { return len(s.WriteSeconds) > 0 })
@@ -77,6 +80,8 @@ func (p *page) checkpoints(r *record.Record) {
 		return []string{clean(l.Name), bytesText(float64(l.Bytes)), strconv.Itoa(len(l.Seconds)), slowest, rate, device, compared}
 	})
 	switch e := r.Checkpoints.Eviction; {
+	case e == nil && slices.ContainsFunc(r.Environment.Buckets, func(b record.Bucket) bool { return b.Role == record.RoleCheckpoints }):
+		p.row("", "", "read from a bucket; what its server had in memory is not known here")
 	case e == nil:
 		p.row("", "", "not dropped from the page cache before")
 	case e.ResidentBefore != nil && e.ResidentAfter != nil:

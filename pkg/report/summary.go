@@ -53,6 +53,11 @@ func (p *page) runHead(r *record.Record) {
 		f := &r.Environment.Folders[i]
 		p.row("H", clean(f.Role)+" on", folder(f))
 	}
+	for i := range r.Environment.Buckets {
+		b := &r.Environment.Buckets[i]
+		p.row("H", clean(b.Role)+" on", "bucket "+clean(b.Address)+" at "+clean(strings.Join(b.Endpoints, ", ")))
+		p.row("", "", bucketRequests(&b.Traffic))
+	}
 	if e := &r.Environment; e.ResultsApart != nil && !*e.ResultsApart {
 		p.row("H", "", "results are written to the file system that data is read from")
 	}
@@ -114,6 +119,15 @@ func folder(f *record.Folder) string {
 	}
 	if f.Free != nil {
 		s += ", " + decimalBytes(float64(*f.Free)) + " free"
+	}
+	return s
+}
+
+// bucketRequests says what was asked of an object server, and what went wrong there.
+func bucketRequests(t *record.BucketTraffic) string {
+	s := plural(t.Get+t.Put+t.Head+t.List+t.Other, "request") + ", " + decimalBytes(float64(t.Received)) + " received, " + decimalBytes(float64(t.Sent)) + " sent"
+	if t.Refused+t.Broken+t.Retried > 0 {
+		s += fmt.Sprintf("; the server refused %d, %d broke, %s tried again", t.Refused, t.Broken, count(t.Retried))
 	}
 	return s
 }

@@ -84,6 +84,11 @@ func machine(e *record.Environment) []fact {
 		}
 		add(report.Clean(name)+" on", f.FileSystem+" at "+f.MountPoint, device, size(f.Free, " free"))
 	}
+	for i := range e.Buckets {
+		b := &e.Buckets[i]
+		name := strings.ToUpper(b.Role[:min(1, len(b.Role))]) + b.Role[min(1, len(b.Role)):]
+		add(report.Clean(name)+" on", "bucket "+b.Address, strings.Join(b.Endpoints, ", "))
+	}
 	if e.ResultsApart != nil && !*e.ResultsApart {
 		add("Results", "written to the file system that data is read from")
 	}
