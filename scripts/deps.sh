@@ -35,12 +35,12 @@ versitygw() {
 		echo "deps: versitygw cannot be built; the tests that ask it will say so" >&2
 }
 
-# registries builds the programs that archives are tried with: distribution v3 (the command is called registry), oras, and cosign, which
-# alone takes tens of minutes. The slow suite asks them.
+# registries builds the programs that archives are tried with: distribution v3 (the command is called registry) and oras, some two minutes on two
+# cores where no module was built before, and for the slow suite cosign, which takes tens of minutes.
 registries() {
-	[ "${BENCHPIN_LONG:-}" = 1 ] || return 0
-	for module in registry=github.com/distribution/distribution/v3/cmd/registry@v3.1.2 oras=oras.land/oras/cmd/oras@v1.3.6 \
-		cosign=github.com/sigstore/cosign/v3/cmd/cosign@v3.1.3; do
+	modules="registry=github.com/distribution/distribution/v3/cmd/registry@v3.1.2 oras=oras.land/oras/cmd/oras@v1.3.6"
+	[ "${BENCHPIN_LONG:-}" = 1 ] && modules="$modules cosign=github.com/sigstore/cosign/v3/cmd/cosign@v3.1.3"
+	for module in $modules; do
 		[ -x "build/peers/bin/${module%%=*}" ] && continue
 		mkdir -p build/peers/bin
 		echo "deps: building ${module#*=}" >&2

@@ -28,7 +28,8 @@ const (
 	// reviewLevel is the one level that a review states: all checks passed. SLSA's own levels are about builds.
 	reviewLevel = "BENCHPIN_VERIFIED"
 	policyURI   = "https://github.com/benchpin/benchpin/policy/v1"
-	slsaVersion = "1.0"
+	// slsaVersion is the first with the verifier's version; up to this program's own, reviews said 1.0, which has no such field.
+	slsaVersion = "1.1"
 	// reviewFailed is both result and level of a review of an archive that did not verify, as SLSA says it.
 	reviewFailed = "FAILED"
 )
