@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"strings"
 
@@ -30,6 +31,7 @@ func (a *app) pipelineCommand() *cobra.Command {
 		redact     bool
 		registered string
 		watch      liveFlags
+		bracket    bracketFlags
 		asJSON     bool
 		cold       coldFlag
 	)
@@ -72,6 +74,14 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 			if err != nil {
 				return err
 			}
+			notBefore, err := bracket.notBefore(a.now())
+			if err != nil {
+				return err
+			}
+			var stamper func(context.Context, []byte) ([]byte, error)
+			if len(sign.timestamps) > 0 {
+				stamper = stampBy(sign.timestamps[0], key.Trust().Witness)
+			}
 			tool, err := environment.Tool(a.toolVersion(), commit)
 			if err != nil {
 				return err
@@ -87,7 +97,7 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 			}
 			defer unlive()
 			out, err := pipeline.Pipeline(cmd.Context(), pipeline.Options{Workload: resolved, Data: data, Exclude: exclude, Certify: certify, Dir: dir,
-				Journal: journalFile(journal), Key: key, Workers: workers, SampleSeed: verify.seed, Preregistered: registered, Redact: redact, OverwriteCheckpoints: overwrite,
+				Journal: journalFile(journal), Key: key, Workers: workers, SampleSeed: verify.seed, Preregistered: registered, NotBefore: notBefore, Stamp: stamper, Redact: redact, OverwriteCheckpoints: overwrite,
 				Tool: tool, Notify: notify})
 			end()
 			defer out.Close()
@@ -112,6 +122,7 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 	cmd.Flags().BoolVar(&overwrite, "overwrite-checkpoints", false, overwriteUsage)
 	cmd.Flags().StringVar(&journal, "journal", "", "`file` of the journal that every attempt is entered into, or none (default: DIR/journal.jsonl)")
 	cmd.Flags().StringVar(&registered, "preregistered", "", "`file` of the pre-registration that the run must keep to (\"preregister\" makes one)")
+	bracket.add(cmd)
 	cmd.Flags().BoolVar(&redact, "redact", false, "leave host names and serial numbers out of the record")
 	watch.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the record")

@@ -29,6 +29,8 @@ func (a *app) runCommand() *cobra.Command {
 		redact      bool
 		registered  string
 		watch       liveFlags
+		bracket     bracketFlags
+		stamp       stampFlags
 		asJSON      bool
 	)
 	cmd := &cobra.Command{
@@ -42,6 +44,9 @@ manifest, the workload, or their names; "raw" reads any file as one sample. The 
 
 Every attempt is entered into a hash-chained journal before it begins and when it ends, however it ends; the record holds the journal's head
 and the number of this attempt with the same workload on the same data ("benchpin journal show").
+
+--not-before-value draws the order of samples with a value that nobody knew before a time, and --timestamp-url has a third party see the
+transcript's root afterwards: together they bound the run from outside, and "benchpin verify" says which throughput that proves.
 
 Exit code 3: the run is complete and misses a threshold. 4: the data set is not what its manifest says. With verification before the
 run nothing was run then and nothing is printed; where it was found during the run or after it, the run folder holds what there is,
@@ -70,6 +75,14 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 			if err != nil {
 				return err
 			}
+			notBefore, err := bracket.notBefore(a.now())
+			if err != nil {
+				return err
+			}
+			stamper, err := stamp.stamp()
+			if err != nil {
+				return err
+			}
 			id := pipeline.NewID(a.now())
 			if out == "" {
 				out = filepath.Join("runs", id)
@@ -86,7 +99,7 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 			defer unlive()
 			rec, err := pipeline.Run(cmd.Context(), pipeline.RunOptions{Workload: resolved, Data: data.data, Manifest: data.manifest,
 				Checkpoints: checkpoints, OverwriteCheckpoints: overwrite, Out: out, ID: id, Journal: journalFile(journal), Workers: data.workers, Redact: redact, SampleSeed: verify.seed, Preregistered: registered, ObserverEffect: effect,
-				Tool: tool, Notify: notify})
+				NotBefore: notBefore, Stamp: stamper, Tool: tool, Notify: notify})
 			end()
 			if rec == nil {
 				return err
@@ -109,6 +122,8 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 	cmd.Flags().BoolVar(&overwrite, "overwrite-checkpoints", false, overwriteUsage)
 	cmd.Flags().StringVar(&journal, "journal", "", "`file` of the journal that every attempt is entered into, or none (default: journal.jsonl beside the run folder)")
 	cmd.Flags().StringVar(&registered, "preregistered", "", "`file` of the pre-registration that the run must keep to (\"preregister\" makes one)")
+	bracket.add(cmd)
+	stamp.add(cmd)
 	cmd.Flags().BoolVar(&redact, "redact", false, "leave host names and serial numbers out of the record")
 	watch.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the record")

@@ -42,6 +42,7 @@ func (a *app) transcriptExpectedCommand() *cobra.Command {
 		flags        workloadFlags
 		pinned       pinnedFlags
 		manifestPath string
+		value        string
 		entries      string
 		epoch, rank  int
 		asJSON       bool
@@ -77,7 +78,7 @@ With --entries the account itself is printed, one line a read: part, epoch, step
 			if err != nil {
 				return err
 			}
-			account, err := pipeline.ExpectedAccount(cmd.Context(), resolved, manifestPath)
+			account, err := pipeline.ExpectedAccount(cmd.Context(), resolved, manifestPath, value)
 			if err != nil {
 				return err
 			}
@@ -94,6 +95,7 @@ With --entries the account itself is printed, one line a read: part, epoch, step
 	flags.add(cmd)
 	pinned.add(cmd)
 	cmd.Flags().StringVar(&manifestPath, "manifest", "", "`file` of the manifest's header, for data that nobody generated")
+	cmd.Flags().StringVar(&value, "not-before-value", "", "public `value` that the run draws its order with (\"run --not-before-value\")")
 	cmd.Flags().StringVar(&entries, "entries", "", "print every read in order, as `jsonl` or csv")
 	cmd.Flags().IntVar(&epoch, "epoch", 0, "with --entries: only this epoch, from 1 (0: all)")
 	cmd.Flags().IntVar(&rank, "rank", -1, "with --entries: only this rank, from 0 (-1: all)")

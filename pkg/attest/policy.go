@@ -50,6 +50,9 @@ type Policy struct {
 	// MaximumAge is how old the result may be; 0 asks for nothing. AgeFrom says from when that is counted, "" from the end of the run.
 	MaximumAge time.Duration
 	AgeFrom    AgeFrom
+	// NotBefore are public values, one of which the order of samples must have been drawn with; nil asks for none. Their times are those of
+	// whoever verifies, and go before the record's.
+	NotBefore []KnownValue
 	// At is the time at which age is judged; the zero value is now.
 	At time.Time
 	// Tool and Workload say what may have been run.
@@ -125,6 +128,9 @@ func (p Policy) And(q Policy) Policy {
 		p.Figures[name] = p.Figures[name].and(b)
 	}
 	p.RuleEditions = both(p.RuleEditions, q.RuleEditions)
+	if p.NotBefore == nil {
+		p.NotBefore = q.NotBefore
+	}
 	if q.AgeFrom.rank() > p.AgeFrom.rank() {
 		p.AgeFrom = q.AgeFrom
 	}
@@ -181,7 +187,7 @@ func (p Policy) Check() error {
 		bad("%d signers: expected 1 to %d", p.Signers, limits.Keys)
 	}
 	if p.AgeFrom.rank() < 0 {
-		bad("%q is nothing that an age is counted from: expected %s or %s", shorten(string(p.AgeFrom)), AgeFromFinish, AgeFromTrustedTime)
+		bad("%q is nothing that an age is counted from: expected %s, %s or %s", shorten(string(p.AgeFrom)), AgeFromFinish, AgeFromTrustedTime, AgeFromNotBefore)
 	}
 	if p.AgeFrom != "" && p.MaximumAge == 0 {
 		bad("it says from when age is counted, and no age")

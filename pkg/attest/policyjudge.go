@@ -61,7 +61,8 @@ func (v *verifier) demands(r *record.Record) error {
 		}
 	}
 	j.rules(p.RuleEditions, v.v)
-	j.age(p, r, v.v.Attestations)
+	j.notBefore(p.NotBefore, r)
+	j.age(v, r)
 	j.tool(p.Tool, r.Tool)
 	j.among("workload's name", "workload.name", r.Workload.Name, p.Workload.Names)
 	j.among("workload", "workload.digest", r.Workload.Digest, p.Workload.Digests)
@@ -82,7 +83,7 @@ func (v *verifier) policyUnchecked() error {
 
 // zero reports whether nothing is demanded that demands judges.
 func (p Policy) zero() bool {
-	return p.Signers < 2 && len(p.Predicates) == 0 && p.DataRoots == nil && p.Verification == "" && len(p.Figures) == 0 && p.MaximumAge == 0 && p.RuleEditions == nil && !p.Preregistered &&
+	return p.Signers < 2 && len(p.Predicates) == 0 && p.DataRoots == nil && p.Verification == "" && len(p.Figures) == 0 && p.MaximumAge == 0 && p.RuleEditions == nil && p.NotBefore == nil && !p.Preregistered &&
 		p.Tool.Versions == nil && p.Tool.Minimum == "" && p.Tool.Commits == nil && p.Tool.Binaries == nil && !p.Tool.Unmodified &&
 		p.Workload.Names == nil && p.Workload.Digests == nil
 }
@@ -185,7 +186,8 @@ func (j *judgment) rules(accepted []string, v *Verification) {
 }
 
 // age judges how old the result is: by the host's clock, and by trusted times where the policy counts from these.
-func (j *judgment) age(p Policy, r *record.Record, found []Attestation) {
+func (j *judgment) age(v *verifier, r *record.Record) {
+	p := v.policy
 	if p.MaximumAge <= 0 {
 		return
 	}
@@ -204,14 +206,20 @@ func (j *judgment) age(p Policy, r *record.Record, found []Attestation) {
 		j.refuse(TitleRecord, "finished", "the run finished %s ago, the policy demands at most %s", age.Round(time.Second), p.MaximumAge)
 	}
 	if p.AgeFrom.rank() >= AgeFromTrustedTime.rank() {
-		j.trustedAge(p.MaximumAge, now, found)
+		j.trustedAge(p.MaximumAge, now, v)
+	}
+	if p.AgeFrom == AgeFromNotBefore {
+		j.bracketAge(v, r, now)
 	}
 }
 
-// trustedAge counts from the first time at which a third party saw a statement of the result that holds.
-func (j *judgment) trustedAge(most time.Duration, now time.Time, found []Attestation) {
+// trustedAge counts from the first time at which a third party saw a statement of the result that holds, or the transcript's root.
+func (j *judgment) trustedAge(most time.Duration, now time.Time, v *verifier) {
 	j.asked = append(j.asked, "age by trusted time")
-	first, ok := firstTime(found)
+	first, ok := v.seen, v.isSeen
+	if !ok {
+		first, ok = firstTime(v.v.Attestations)
+	}
 	switch age := now.Sub(first.Time); {
 	case !ok:
 		j.refuse("bundle "+ResultType, "verificationMaterial", "the policy counts age from a trusted time, and no statement of the result that holds carries one")

@@ -59,9 +59,15 @@ type policyDocument struct {
 	RuleEditions     []string          `json:"rule_editions"`
 	MaximumAge       string            `json:"maximum_age"`
 	AgeFrom          AgeFrom           `json:"age_from"`
+	NotBefore        []policyValue     `json:"not_before"`
 	AllowUnavailable bool              `json:"allow_unavailable"`
 	Tool             ToolPolicy        `json:"tool"`
 	Workload         WorkloadPolicy    `json:"workload"`
+}
+
+type policyValue struct {
+	Value string `json:"value"`
+	Time  string `json:"time"`
 }
 
 type policyKey struct {
@@ -355,6 +361,13 @@ func (r *policyReader) document(d policyDocument) (*PolicyDocument, error) {
 			errs = append(errs, r.fail("/maximum_age", "%s", err))
 		}
 		out.MaximumAge = age
+	}
+	for i, k := range d.NotBefore {
+		at, err := time.Parse(time.RFC3339Nano, k.Time)
+		if err != nil {
+			errs = append(errs, r.fail(fmt.Sprintf("/not_before/%d/time", i), "%q: expected a time such as 2026-11-30T12:00:00Z", shorten(k.Time)))
+		}
+		out.NotBefore = append(out.NotBefore, KnownValue{k.Value, at})
 	}
 	if d.AgeFrom != "" && d.MaximumAge == "" {
 		errs = append(errs, r.fail("/age_from", "it says from when age is counted, and maximum_age is not there"))

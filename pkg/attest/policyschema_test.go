@@ -64,8 +64,8 @@ func TestPolicySchemaIsTheCode(t *testing.T) {
 		}
 	}
 	compare("policy", root, reflect.TypeFor[policyDocument]())
-	if levels != 9 {
-		t.Errorf("%d levels were compared, expected 9", levels)
+	if levels != 10 {
+		t.Errorf("%d levels were compared, expected 10", levels)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestPolicyZero(t *testing.T) {
 	}
 	one := 1.0
 	for i, p := range []Policy{{Signers: 2}, {Predicates: []string{"x"}}, {DataRoots: []string{}}, {Verification: VerifiedSample},
-		{Figures: map[string]Bounds{"au": {Minimum: &one}}}, {MaximumAge: 1}, {RuleEditions: []string{}}, {Preregistered: true}, {Tool: ToolPolicy{Versions: []string{}}}, {Tool: ToolPolicy{Minimum: "v1"}},
+		{Figures: map[string]Bounds{"au": {Minimum: &one}}}, {MaximumAge: 1}, {RuleEditions: []string{}}, {NotBefore: []KnownValue{}}, {Preregistered: true}, {Tool: ToolPolicy{Versions: []string{}}}, {Tool: ToolPolicy{Minimum: "v1"}},
 		{Tool: ToolPolicy{Commits: []string{}}}, {Tool: ToolPolicy{Binaries: []string{}}}, {Tool: ToolPolicy{Unmodified: true}},
 		{Workload: WorkloadPolicy{Names: []string{}}}, {Workload: WorkloadPolicy{Digests: []string{}}}} {
 		if p.zero() {

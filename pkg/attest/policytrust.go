@@ -76,12 +76,16 @@ type AgeFrom string
 const (
 	// AgeFromFinish: the end of the run, by the host's clock.
 	AgeFromFinish AgeFrom = "finished"
-	// AgeFromTrustedTime: the earliest trusted time of a statement of the result that holds.
+	// AgeFromTrustedTime: the earliest trusted time of a statement of the result that holds, or of the transcript's root.
 	AgeFromTrustedTime AgeFrom = "trusted_time"
+	// AgeFromNotBefore: the time from which a public value was known that the order of samples was drawn with.
+	AgeFromNotBefore AgeFrom = "not_before"
 )
 
 // rank is -1 for what is no such thing; "" is the lowest.
-func (a AgeFrom) rank() int { return slices.Index([]AgeFrom{"", AgeFromFinish, AgeFromTrustedTime}, a) }
+func (a AgeFrom) rank() int {
+	return slices.Index([]AgeFrom{"", AgeFromFinish, AgeFromTrustedTime, AgeFromNotBefore}, a)
+}
 
 // policyRoots is where a policy document says that the content of a file is: there, or in the file.
 type policyTrustedRoot struct {

@@ -226,7 +226,7 @@ func (v *verifier) preregistration() error {
 	switch {
 	case err == nil:
 		v.v.Preregistered, v.v.RuleEdition = verified.Signer(), p.RuleEdition
-		said, shows := registeredAt(verified.Testimony.Times, r.Started)
+		said, shows := v.registeredAt(verified.Testimony.Times, r)
 		if p.RuleEdition != "" {
 			said += fmt.Sprintf(", to be judged by the rules %q", shorten(p.RuleEdition))
 		}
@@ -240,9 +240,10 @@ func (v *verifier) preregistration() error {
 	return check(evidence+"; nobody who is accepted stands for it, so that it does not count: "+asFault(err).Detail, faults...)
 }
 
-// registeredAt says what trusted times prove of a pre-registration, and what they do not; started is the record's word. Both are "" without
-// times.
-func registeredAt(times []TrustedTime, started string) (said, limit string) {
+// registeredAt says what trusted times prove of a pre-registration, and what they do not. Both are "" without times. The start of the run is the
+// record's word; a public value that its order was drawn with bounds it without.
+func (v *verifier) registeredAt(times []TrustedTime, r *record.Record) (said, limit string) {
+	started := r.Started
 	if len(times) == 0 {
 		return "", ""
 	}
@@ -253,6 +254,12 @@ func registeredAt(times []TrustedTime, started string) (said, limit string) {
 		}
 	}
 	said = ", no later than " + first.String()
+	if r.NotBefore != nil {
+		if known, by, f := v.knownFrom(r.NotBefore); f == nil && !first.Time.After(known) {
+			return said + fmt.Sprintf(", which is before %s, from when the value was known (%s) that the run's order was drawn with: the bar came before the run",
+				known.UTC().Format(time.RFC3339Nano), by), "that nobody knew the value earlier, and that the order was not computed alone: see time-bracket"
+		}
+	}
 	begun, err := time.Parse(time.RFC3339Nano, started)
 	if err != nil || first.Time.After(begun) {
 		return said, "that it was signed before the run: the trusted time is not before the start that the record gives, " + shorten(started)

@@ -184,6 +184,11 @@ func (p Policy) document(keys []PublicKey) ([]byte, error) {
 	put(doc, "thresholds_met", true, p.RequireThresholds)
 	put(doc, "maximum_age", fmt.Sprintf("%ds", int64(p.MaximumAge/time.Second)), p.MaximumAge >= time.Second)
 	put(doc, "age_from", p.AgeFrom, p.AgeFrom != "")
+	var known []map[string]string
+	for _, k := range p.NotBefore {
+		known = append(known, map[string]string{"value": k.Value, "time": k.Time.UTC().Format(time.RFC3339Nano)})
+	}
+	put(doc, "not_before", known, len(known) > 0)
 	put(doc, "rule_editions", p.RuleEditions, p.RuleEditions != nil)
 	put(doc, "allow_unavailable", true, p.AllowUnavailable)
 	tool := map[string]any{}

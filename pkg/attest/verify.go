@@ -23,7 +23,7 @@ func VerifyArchive(ctx context.Context, dir string, keys []PublicKey, p Policy) 
 	if err != nil {
 		return nil, fmt.Errorf("verify archive %s: %w", dir, err)
 	}
-	if err := v.run(v.layout, v.record, v.manifest, v.files, v.certificate, v.preregistration, v.attestations, v.judge); err != nil {
+	if err := v.run(v.layout, v.record, v.manifest, v.files, v.certificate, v.preregistration, v.attestations, v.bracket, v.judge); err != nil {
 		return nil, errors.Join(fmt.Errorf("verify archive %s: %w", dir, err), v.v.Close())
 	}
 	return v.v, nil
@@ -58,6 +58,10 @@ type verifier struct {
 
 	certificateLayer *oci.Layer // nil where there is no certificate
 	certified        *certified // nil where there is none, or it was refused
+
+	// seen is the first trusted time of the transcript's root, where there is one: that of its own timestamp, or of a statement of the result.
+	seen   TrustedTime
+	isSeen bool
 
 	header *manifest.Header // of a manifest.json that was well-formed, whether or not its entries are
 }

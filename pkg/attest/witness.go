@@ -24,6 +24,8 @@ type Witness interface {
 	// key is the key that signed the bundle, nil where a certificate says who did: then the signature is Examine's to verify too.
 	// The error is a *fault.Fault.
 	Examine(bundle []byte, key *PublicKey) (Testimony, error)
+	// Timestamped judges an RFC 3161 answer over a message by one of the timestamp authorities that it trusts. The error is a *fault.Fault.
+	Timestamped(answer, message []byte) (TrustedTime, error)
 }
 
 // Testimony is what third parties say of a signature.

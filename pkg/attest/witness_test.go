@@ -150,6 +150,10 @@ type blind struct{}
 
 func (blind) Identifies() bool { return false }
 
+func (blind) Timestamped([]byte, []byte) (attest.TrustedTime, error) {
+	return attest.TrustedTime{}, nil
+}
+
 func (blind) Examine([]byte, *attest.PublicKey) (attest.Testimony, error) {
 	return attest.Testimony{}, nil
 }

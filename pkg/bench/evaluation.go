@@ -110,7 +110,7 @@ func (p *Plan) EvaluationSchedule() (Schedule, bool) {
 	if p.eval == nil {
 		return Schedule{}, false
 	}
-	return Schedule{Config: p.eval.order.Config(), Epochs: p.Epochs, StepsPerEpoch: p.eval.steps, Idle: p.reading.idle(), Evaluation: true,
+	return Schedule{Config: p.eval.order.Config(), Epochs: p.Epochs, StepsPerEpoch: p.eval.steps, Idle: p.reading.idle(), NotBefore: p.notBefore, Evaluation: true,
 		AfterEpoch: p.eval.after, EpochsBetween: p.eval.between, Reads: p.Inline()}, true
 }
 

@@ -45,6 +45,8 @@ type Plan struct {
 	held int64
 	// eval is nil without evaluation.
 	eval *evaluation
+	// notBefore is the public value that the order was drawn with, "" for none.
+	notBefore string
 }
 
 // directFS is the storage.storage_type of folders whose files are read past the page cache.
@@ -70,7 +72,7 @@ func (p *Plan) Schedule() Schedule {
 	if p.order == nil { // no samples are read
 		return Schedule{Config: sampler.Config{Accelerators: p.Accelerators, Mode: p.Order}}
 	}
-	return Schedule{Config: p.order.Config(), Epochs: p.Epochs, StepsPerEpoch: int64(p.StepsPerEpoch), Idle: p.reading.idle(), Reads: p.Inline()}
+	return Schedule{Config: p.order.Config(), Epochs: p.Epochs, StepsPerEpoch: int64(p.StepsPerEpoch), Idle: p.reading.idle(), Reads: p.Inline(), NotBefore: p.notBefore}
 }
 
 // Model is what every checkpoint holds, and Saves says when they are written; Model is nil when there are none.
@@ -90,8 +92,18 @@ const (
 // not exist yet (all such keys are named at once) and ErrImpossible where no run could do what is asked.
 //
 // A workload that only writes and reads checkpoints (CheckpointOnly) needs no data set; ds may be nil then.
-func NewPlan(w *workload.Workload, ds Dataset) (*Plan, error) {
+func NewPlan(w *workload.Workload, ds Dataset) (*Plan, error) { return NewPlanAfter(w, ds, "") }
+
+// NewPlanAfter is NewPlan of a run that draws its order with a public value too, "" for none: whoever knows the order, or the transcript's
+// root, knew the value (docs/attestation.md, time bracket). It is one line of 1 to MaxNotBefore bytes.
+func NewPlanAfter(w *workload.Workload, ds Dataset, value string) (*Plan, error) {
+	if err := CheckNotBefore(value); err != nil && value != "" {
+		return nil, err
+	}
 	if CheckpointOnly(w) {
+		if value != "" {
+			return nil, fmt.Errorf("%w: a run that reads no data has no order that a value could go into", ErrUnsupported)
+		}
 		return planCheckpointOnly(w)
 	}
 	rd, err := supported(w, ds)
@@ -105,7 +117,7 @@ func NewPlan(w *workload.Workload, ds Dataset) (*Plan, error) {
 	order, err := sampler.New(rd.sampling(sampler.Config{
 		Files: int64(w.Dataset.NumFilesTrain), SamplesPerFile: int64(w.Dataset.NumSamplesPerFile), BatchSize: b, Accelerators: r,
 		FileShuffle: shuffles(w.Reader.FileShuffle), SampleShuffle: shuffles(w.Reader.SampleShuffle),
-		Seed: w.Train.Seed, SeedChangeEpoch: w.Train.SeedChangeEpoch, Mode: w.Benchpin.Order,
+		Seed: seedAfter(w.Train.Seed, value), SeedChangeEpoch: w.Train.SeedChangeEpoch, Mode: w.Benchpin.Order,
 	}, w))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrImpossible, err)
@@ -131,7 +143,7 @@ func NewPlan(w *workload.Workload, ds Dataset) (*Plan, error) {
 			Direct: direct(w) && !rd.fileless(),
 			Order:  w.Benchpin.Order, OrderSeed: record.Int(w.Train.Seed),
 		},
-		workload: w, order: order, reading: rd,
+		workload: w, order: order, reading: rd, notBefore: value,
 		compute:    newTimes(computeDomain, w.Train.ComputationTime, w.Train),
 		preprocess: newTimes(preprocessDomain, w.Reader.PreprocessTime, w.Train),
 	}

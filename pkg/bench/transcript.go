@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -28,6 +29,9 @@ const (
 	TranscriptVersion2 = 2
 	// TranscriptVersion3 is the form of runs whose bytes are hashed while they run: entries hold the digest of what was read too.
 	TranscriptVersion3 = 3
+	// TranscriptVersion4 is the form of runs whose order was drawn with a public value: its preamble has the value's digest. Entries hold the
+	// digest of what was read where bytes are hashed while it runs.
+	TranscriptVersion4 = 4
 )
 
 // EntrySize is the length of an encoded entry in bytes. With the 32 bytes of the chain before it an entry is exactly one block of
@@ -76,6 +80,8 @@ type Schedule struct {
 	AfterEpoch, EpochsBetween int
 	// Reads says of which bytes each entry holds the digest too; "" where it holds none.
 	Reads loader.Form
+	// NotBefore is the public value that the order was drawn with, "" for none. Config has the seed that came of it.
+	NotBefore string
 }
 
 // due says whether samples are read in, or after, an epoch.
@@ -85,6 +91,9 @@ func (s Schedule) due(epoch int) bool {
 
 // version is the form of the schedule's transcript.
 func (s Schedule) version() int64 {
+	if s.NotBefore != "" {
+		return TranscriptVersion4
+	}
 	if s.Reads != "" {
 		return TranscriptVersion3
 	}
@@ -151,8 +160,11 @@ func (s Schedule) preamble(rank int) []byte {
 		number("shuffled_before", s.After)
 		line("idle", strconv.FormatBool(s.Idle))
 	}
-	if s.version() == TranscriptVersion3 {
-		line("reads", string(s.Reads))
+	if s.version() >= TranscriptVersion3 {
+		line("reads", cmp.Or(string(s.Reads), readsUnhashed))
+	}
+	if s.version() == TranscriptVersion4 {
+		line("not_before", digestText(blake3.Sum256([]byte(s.NotBefore))))
 	}
 	number("rank", int64(rank))
 	return b

@@ -100,7 +100,7 @@ func (o *Options) runAndArchive(ctx context.Context, l Layout, data string, out 
 	id := NewID(time.Now())
 	out.Run = l.Run(id)
 	rec, missed := Run(ctx, RunOptions{Workload: o.Workload, Data: data, Manifest: l.Manifest(), Checkpoints: checkpoints,
-		OverwriteCheckpoints: o.OverwriteCheckpoints, Out: out.Run, ID: id, Journal: o.Journal, Preregistered: o.Preregistered, Workers: o.Workers, SampleSeed: o.SampleSeed, Redact: o.Redact, Tool: o.Tool,
+		OverwriteCheckpoints: o.OverwriteCheckpoints, Out: out.Run, ID: id, Journal: o.Journal, Preregistered: o.Preregistered, NotBefore: o.NotBefore, Stamp: o.Stamp, Workers: o.Workers, SampleSeed: o.SampleSeed, Redact: o.Redact, Tool: o.Tool,
 		Notify: o.Notify})
 	out.Record = rec
 	if missed != nil && !errors.Is(missed, ErrThreshold) {

@@ -23,7 +23,7 @@ func (r *run) timed(ctx context.Context, o bench.Options) (*bench.Result, *recor
 	}
 	w := *r.w
 	w.Benchpin.Verify = workload.VerifyNone
-	plan, err := newPlan(ctx, &w, r.files.dataset())
+	plan, err := newPlan(ctx, &w, r.files.dataset(), valueOf(r.NotBefore))
 	if err != nil {
 		return nil, nil, err
 	}

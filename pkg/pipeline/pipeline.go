@@ -61,6 +61,9 @@ type Options struct {
 	// SampleSeed and Preregistered are those of RunOptions.
 	SampleSeed    string
 	Preregistered string
+	// NotBefore and Stamp are those of RunOptions.
+	NotBefore *record.NotBefore
+	Stamp     func(ctx context.Context, message []byte) ([]byte, error)
 	// OverwriteCheckpoints is RunOptions.OverwriteCheckpoints.
 	OverwriteCheckpoints bool
 	Redact               bool

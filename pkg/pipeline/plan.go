@@ -81,9 +81,9 @@ func plan(ctx context.Context, w *workload.Workload, manifestPath string) (*benc
 	return bench.NewPlan(w, files.dataset())
 }
 
-// newPlan is bench.NewPlan that ends with ctx.
-func newPlan(ctx context.Context, w *workload.Workload, ds bench.Dataset) (*bench.Plan, error) {
-	return unlessDone(ctx, func() (*bench.Plan, error) { return bench.NewPlan(w, ds) })
+// newPlan is bench.NewPlanAfter that ends with ctx.
+func newPlan(ctx context.Context, w *workload.Workload, ds bench.Dataset, value string) (*bench.Plan, error) {
+	return unlessDone(ctx, func() (*bench.Plan, error) { return bench.NewPlanAfter(w, ds, value) })
 }
 
 // unlessDone returns what f does, or ctx's error as soon as ctx is done. Planning a hundred million files takes minutes of arithmetic, in

@@ -258,7 +258,7 @@ func (r *replay) again(ctx context.Context) error {
 	id := NewID(time.Now())
 	rec, err := Run(ctx, RunOptions{Workload: r.w, Data: r.data, Manifest: r.l.Manifest(), Checkpoints: r.l.Checkpoints(),
 		OverwriteCheckpoints: r.OverwriteCheckpoints, Out: r.l.Run(id), ID: id, Journal: r.Journal, Workers: r.Workers, Redact: r.Redact, Tool: r.Tool,
-		Notify: r.Notify,
+		Notify: r.Notify, NotBefore: r.v.Record.NotBefore,
 		ReplayOf: &record.ReplayOf{Class: record.HostOnly, Archive: r.out.Archive, Record: r.out.Original.Record, Run: r.v.Record.ID,
 			Unverified: r.out.Unverified}})
 	if rec == nil {

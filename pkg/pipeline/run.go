@@ -50,6 +50,11 @@ type RunOptions struct {
 	ObserverEffect bool
 	// Preregistered is the file of the pre-registration that the run must keep to (Preregister); "" for none.
 	Preregistered string
+	// NotBefore is a public value that the order of samples is drawn with; nil for none.
+	NotBefore *record.NotBefore
+	// Stamp, if not nil, has a third party see the transcript's roots when the run is over: it returns its answer, which becomes a file of the
+	// run (record.TimestampName).
+	Stamp func(ctx context.Context, message []byte) ([]byte, error)
 	// Redact leaves host names and serial numbers out of the record.
 	Redact bool
 	// Tool identifies this program.
@@ -143,6 +148,8 @@ type run struct {
 	verified record.Verification
 	// registered is what the run was registered with; nil where it was not.
 	registered *registered
+	// stamped is true when a third party saw the transcript's roots.
+	stamped bool
 	// attempt is what the journal has of the run; nil without a journal.
 	attempt *attempt
 	// used are the buckets of the timed part.
@@ -171,7 +178,7 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 		}
 	}
 	if bench.CheckpointOnly(r.w) && !o.OverwriteCheckpoints {
-		plan, err := newPlan(ctx, r.w, nil)
+		plan, err := newPlan(ctx, r.w, nil, valueOf(o.NotBefore))
 		if err != nil {
 			return nil, err
 		}
@@ -206,7 +213,7 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 		r.close()
 		return nil, fmt.Errorf("%s: %w", o.Manifest, err)
 	}
-	if r.plan, err = newPlan(ctx, r.w, r.files.dataset()); err != nil {
+	if r.plan, err = newPlan(ctx, r.w, r.files.dataset(), valueOf(o.NotBefore)); err != nil {
 		r.close()
 		return nil, err
 	}
@@ -343,6 +350,10 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 	if result == nil {
 		return nil, err
 	}
+	var unstamped error
+	if err == nil {
+		unstamped = r.stampTranscript(ctx, &result.Transcript)
+	}
 	if err == nil && !only {
 		if r.w.Benchpin.Verify == workload.VerifyAfter {
 			err = r.verify(ctx)
@@ -371,10 +382,7 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 	if err != nil {
 		return rec, asVerification(fmt.Errorf("%w (what there is stands in %s, marked incomplete)", err, r.Out))
 	}
-	if err := CheckThresholds(r.w, rec); err != nil {
-		return rec, err
-	}
-	return rec, nil
+	return rec, errors.Join(unstamped, CheckThresholds(r.w, rec))
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

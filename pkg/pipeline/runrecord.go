@@ -26,7 +26,7 @@ func (r *run) record(result *bench.Result, env record.Environment) *record.Recor
 			Verification: r.verified,
 		},
 		Plan: r.plan.Plan, Transcript: result.Transcript, Checkpoints: result.Checkpoints, Environment: env, Metrics: result.Metrics,
-		ReplayOf: r.ReplayOf,
+		ReplayOf: r.ReplayOf, NotBefore: r.NotBefore,
 	}
 	if result.Complete {
 		rec.Status, rec.Reason = record.StatusComplete, ""
@@ -53,6 +53,10 @@ func (r *run) write(rec *record.Record, result *bench.Result) error {
 	}
 	files = append(files, carried...)
 	if carried, err = r.carryRegistered(rec); err != nil {
+		return err
+	}
+	files = append(files, carried...)
+	if carried, err = r.timestampFile(); err != nil {
 		return err
 	}
 	files = append(files, carried...)

@@ -65,7 +65,8 @@ func (a *Account) Each(ctx context.Context, w bench.Which, yield func(*bench.Rea
 // ExpectedAccount is the account of a workload: on the data set of a manifest, or, with "", on that which the workload would generate.
 // What is read of a generated data set follows from its recipe, and so from the workload; of data that nobody generated it follows from
 // the manifest, without which the error wraps ErrNeedManifest.
-func ExpectedAccount(ctx context.Context, r *workload.Resolved, manifestPath string) (*Account, error) {
+// value is the public value that the run draws its order with, "" for none.
+func ExpectedAccount(ctx context.Context, r *workload.Resolved, manifestPath, value string) (*Account, error) {
 	if manifestPath != "" && !bench.CheckpointOnly(r.Workload) {
 		m, err := manifest.Open(manifestPath)
 		if err != nil {
@@ -75,14 +76,14 @@ func ExpectedAccount(ctx context.Context, r *workload.Resolved, manifestPath str
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", manifestPath, err), m.Close())
 		}
-		a, err := accountOn(ctx, resolved.Workload, m)
+		a, err := accountOn(ctx, resolved.Workload, m, value)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", manifestPath, err), m.Close())
 		}
 		a.Workload = resolved
 		return a, nil
 	}
-	a, err := accountOf(ctx, r.Workload)
+	a, err := accountOf(ctx, r.Workload, value)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ func ExpectedAccount(ctx context.Context, r *workload.Resolved, manifestPath str
 }
 
 // accountOn is the account on a pinned data set. The manifest is the account's to close when there is no error.
-func accountOn(ctx context.Context, w *workload.Workload, m *manifest.Manifest) (*Account, error) {
+func accountOn(ctx context.Context, w *workload.Workload, m *manifest.Manifest, value string) (*Account, error) {
 	files, err := openFiles(ctx, m, w)
 	if err != nil {
 		return nil, err
@@ -99,7 +100,7 @@ func accountOn(ctx context.Context, w *workload.Workload, m *manifest.Manifest) 
 	if err := files.suits(w); err != nil {
 		return nil, err
 	}
-	plan, err := newPlan(ctx, w, files.dataset())
+	plan, err := newPlan(ctx, w, files.dataset(), value)
 	if err != nil {
 		return nil, err
 	}
@@ -107,16 +108,16 @@ func accountOn(ctx context.Context, w *workload.Workload, m *manifest.Manifest) 
 }
 
 // accountOf is the account on the data set that the workload would generate.
-func accountOf(ctx context.Context, w *workload.Workload) (*Account, error) {
+func accountOf(ctx context.Context, w *workload.Workload, value string) (*Account, error) {
 	if bench.CheckpointOnly(w) {
-		plan, err := newPlan(ctx, w, nil)
+		plan, err := newPlan(ctx, w, nil, value)
 		return &Account{Plan: plan}, err
 	}
 	files, err := filesOf(w)
 	if err != nil {
 		return nil, fmt.Errorf("%w; what is read of data that nobody generated follows from their manifest (--manifest FILE)", err)
 	}
-	plan, err := newPlan(ctx, w, files)
+	plan, err := newPlan(ctx, w, files, value)
 	if err != nil {
 		return nil, err
 	}
@@ -238,14 +239,14 @@ func (r *Result) account(ctx context.Context, manifestPath string) (*Account, er
 		return nil, fmt.Errorf("workload of the record: %w", err)
 	}
 	if bench.CheckpointOnly(w) {
-		return accountOf(ctx, w)
+		return accountOf(ctx, w, valueOf(rec.NotBefore))
 	}
 	if r.Archive || manifestPath != "" {
 		m, err := r.Manifest(manifestPath)
 		if err != nil {
 			return nil, err
 		}
-		a, err := accountOn(ctx, w, m)
+		a, err := accountOn(ctx, w, m, valueOf(rec.NotBefore))
 		if err != nil {
 			return nil, errors.Join(err, m.Close())
 		}
@@ -262,5 +263,5 @@ func (r *Result) account(ctx context.Context, manifestPath string) (*Account, er
 		return nil, fmt.Errorf("%w: the run was on %s made with seed %s, and its workload would make %s with seed %s; name it with --manifest, or check the archive",
 			ErrNeedManifest, counted(rec.Dataset.Files, "file"), rec.Dataset.Seed, counted(files.recipe.Entries(), "file"), files.recipe.Seed())
 	}
-	return accountOf(ctx, w)
+	return accountOf(ctx, w, valueOf(rec.NotBefore))
 }

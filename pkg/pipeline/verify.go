@@ -134,7 +134,7 @@ func planAgain(ctx context.Context, v *attest.Verification) (*bench.Plan, *pinne
 
 // samePlan makes the plan again and compares it with the record's.
 func samePlan(ctx context.Context, w *workload.Workload, files *pinnedFiles, v *attest.Verification) (*bench.Plan, *pinnedFiles, *fault.Fault) {
-	plan, err := newPlan(ctx, w, files.dataset())
+	plan, err := newPlan(ctx, w, files.dataset(), valueOf(v.Record.NotBefore))
 	if err != nil {
 		return nil, nil, differs("plan", err.Error())
 	}

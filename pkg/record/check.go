@@ -44,6 +44,7 @@ func (r *Record) Check() []Problem {
 	c.journal(r.Journal)
 	c.replayOf(r)
 	c.preregistration(r)
+	c.notBefore(r)
 	c.metrics(r)
 	c.cluster(r)
 	c.files(r.Files)

@@ -61,7 +61,9 @@ type Record struct {
 	ReplayOf *ReplayOf `json:"replay_of,omitempty"`
 	// Preregistration is what was signed before the run about what it would be judged by; absent where nothing was.
 	Preregistration *Preregistration `json:"preregistration,omitempty"`
-	Metrics         Metrics          `json:"metrics"`
+	// NotBefore is a public value that the order of samples was drawn with; absent where none was.
+	NotBefore *NotBefore `json:"not_before,omitempty"`
+	Metrics   Metrics    `json:"metrics"`
 	// Files are the files that stand beside the record in the run folder and belong to it, sorted by name.
 	Files []File `json:"files"`
 }

@@ -63,6 +63,19 @@ func (s *Stamped) Trust() attest.Trust {
 	return t
 }
 
+// Timestamp asks an authority for a timestamp of a message, which must verify by v, and returns its answer. The authority learns the SHA-256 of the
+// message and nothing else. A nil client is http.DefaultClient.
+func Timestamp(ctx context.Context, url string, message []byte, v attest.Witness, client *http.Client) ([]byte, error) {
+	answer, err := (&Stamped{Client: client}).stamp(ctx, url, message)
+	if err == nil {
+		_, err = v.Timestamped(answer, message)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("timestamp authority %s: %w", url, err)
+	}
+	return answer, nil
+}
+
 // stamp asks one authority. That the answer is signed by whom it should is the Verifier's to say; here is only seen that it answers this
 // request, so that an old answer is no use to whoever sits in between.
 func (s *Stamped) stamp(ctx context.Context, url string, signature []byte) ([]byte, error) {

@@ -149,6 +149,22 @@ func (v *Verifier) Examine(raw []byte, key *attest.PublicKey) (attest.Testimony,
 	return t, nil
 }
 
+// Timestamped judges a timestamp over a message. See attest.Witness.
+func (v *Verifier) Timestamped(answer, message []byte) (attest.TrustedTime, error) {
+	var faults []error
+	for _, tsa := range v.material.TimestampingAuthorities() {
+		t, err := tsa.Verify(answer, message)
+		if err == nil {
+			return attest.TrustedTime{Time: t.Time, Kind: "timestamp", By: t.URI}, nil
+		}
+		faults = append(faults, err)
+	}
+	if len(faults) == 0 {
+		faults = append(faults, errors.New("no timestamp authority is trusted"))
+	}
+	return attest.TrustedTime{}, fault.New(fault.Timestamp, "", errors.Join(faults...).Error())
+}
+
 // with adds the key to what is trusted: log entries are compared with it.
 func (v *Verifier) with(key *attest.PublicKey) (root.TrustedMaterial, error) {
 	verifier, err := signature.LoadDefaultVerifier(key.Crypto())

@@ -15,6 +15,8 @@ const (
 	SubjectDigests = 8
 	// Witnesses is how many timestamps, and how many log entries, a bundle may carry.
 	Witnesses = 8
+	// TimestampBytes is the size of the largest timestamp that is read from a file; real ones have some kilobytes.
+	TimestampBytes = 1 << 20
 	// Keys is how many public keys one verification takes.
 	Keys = 64
 	// KeyReferenceBytes is the length of the longest reference to a key that a program keeps.
