@@ -23,14 +23,15 @@ func (a *app) compareCommand() *cobra.Command {
 	var (
 		anyway, asJSON bool
 		format         string
+		remote         registryFlags
 	)
 	cmd := &cobra.Command{
-		Use:     "compare RUN|ARCHIVE RUN|ARCHIVE...",
+		Use:     "compare RUN|ARCHIVE|REFERENCE...",
 		Short:   "Compare runs with the first one, and tell differences from noise",
 		GroupID: groupMain,
 		Long: `Compare each run with the first one: every figure in both, their ratio, its confidence interval from the step times, and whether the
-difference is more than the noise of the steps. Several runs of one configuration are summarised. A run is a run folder, or an archive
-in OCI layout; the step times must be those that the record names, and signatures are not checked: "benchpin verify" does that.
+difference is more than the noise of the steps. Several runs of one configuration are summarised. A run is a run folder, an archive in
+OCI layout, or a reference to one in a registry; the step times must be those that the record names, and signatures are not checked: "benchpin verify" does that.
 
 Runs that are no like things are refused, with what differs: an incomplete run, another data root, another schedule, other rules, another
 workload. --anyway compares them all the same, and says so on top. docs/compare.md says how the interval comes about.
@@ -52,9 +53,14 @@ Exit code 5: the runs are no like things, and nothing was compared. A difference
 			if err := knownFormat(format); err != nil {
 				return err
 			}
+			found, done, err := a.resultsAt(cmd.Context(), args, &remote)
+			if err != nil {
+				return err
+			}
+			defer done()
 			runs := make([]compare.Run, 0, len(args))
-			for _, path := range args {
-				r, err := readForComparing(cmd.Context(), path)
+			for _, at := range found {
+				r, err := readForComparing(cmd.Context(), at)
 				if err != nil {
 					return err
 				}
@@ -80,6 +86,7 @@ Exit code 5: the runs are no like things, and nothing was compared. A difference
 			return err
 		},
 	}
+	remote.add(cmd)
 	cmd.Flags().BoolVar(&anyway, "anyway", false, "compare runs that are no like things")
 	cmd.Flags().StringVar(&format, "format", formatTable, "table, markdown, csv or json")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --format json")
@@ -96,8 +103,8 @@ func knownFormat(format string) error {
 }
 
 // readForComparing reads a record and the sums of its step times, of which nothing stays open.
-func readForComparing(ctx context.Context, path string) (r compare.Run, err error) {
-	o, err := explain.Open(ctx, path)
+func readForComparing(ctx context.Context, at resultAt) (r compare.Run, err error) {
+	o, err := explain.Open(ctx, at.path)
 	if err != nil {
 		return compare.Run{}, err
 	}
@@ -106,19 +113,19 @@ func readForComparing(ctx context.Context, path string) (r compare.Run, err erro
 			err = cerr
 		}
 	}()
-	r = compare.Run{Name: path, Record: o.Record}
+	r = compare.Run{Name: at.name, Record: o.Record}
 	if o.Steps == nil {
 		return r, nil
 	}
 	f, err := stats.Open(o.Steps, o.Steps.Bytes)
 	if err != nil {
-		return compare.Run{}, fmt.Errorf("%s: %s: %w", path, o.Steps.Name, err)
+		return compare.Run{}, fmt.Errorf("%s: %s: %w", at.name, o.Steps.Name, err)
 	}
 	defer f.Close()
 	m := &o.Workload.Output.Metric
 	r.Steps, err = compare.Read(ctx, f, compare.WindowOf(int64(o.Record.Plan.StepsPerEpoch), int64(m.ExcludeStartSteps), int64(m.ExcludeEndSteps)))
 	if err != nil {
-		return compare.Run{}, fmt.Errorf("%s: %s: %w", path, o.Steps.Name, err)
+		return compare.Run{}, fmt.Errorf("%s: %s: %w", at.name, o.Steps.Name, err)
 	}
 	return r, nil
 }

@@ -12,15 +12,16 @@ import (
 
 func (a *app) explainCommand() *cobra.Command {
 	var asJSON bool
+	var remote registryFlags
 	cmd := &cobra.Command{
-		Use:     "explain RUN|ARCHIVE [FIGURE]",
+		Use:     "explain RUN|ARCHIVE|REFERENCE [FIGURE]",
 		Short:   "Print the arithmetic of a figure, from the raw step times to the record",
 		GroupID: groupMain,
 		Long: `Print how a figure of a record comes about: what it means, what it is computed from, the intermediate sums of each epoch or accelerator,
 and the result, computed once more from the raw step times. Without FIGURE all figures are listed: au, epochs.2.bytes_device,
 other.load_p99, dlio.train_au_percentage, evaluation.passes.1.au, checkpoints.saves.1.seconds and so on.
 
-RUN is a run folder, ARCHIVE an archive in OCI layout. The step times must be those that the record names; signatures are not checked:
+RUN is a run folder, ARCHIVE an archive in OCI layout, REFERENCE one in a registry. The step times must be those that the record names; signatures are not checked:
 "benchpin verify" does that.
 
 Exit code 4: the record has another figure than its step times give.`,
@@ -33,7 +34,12 @@ Exit code 4: the record has another figure than its step times give.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := explain.Open(cmd.Context(), args[0])
+			dir, done, err := a.archiveAt(cmd.Context(), args[0], &remote)
+			if err != nil {
+				return err
+			}
+			defer done()
+			o, err := explain.Open(cmd.Context(), dir)
 			if err != nil {
 				return err
 			}
@@ -60,6 +66,7 @@ Exit code 4: the record has another figure than its step times give.`,
 			return err
 		},
 	}
+	remote.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the explanation, or the list, as JSON")
 	return cmd
 }

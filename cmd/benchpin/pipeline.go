@@ -96,13 +96,15 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 				return err
 			}
 			defer unlive()
+			var plain *report.PlainReads
+			notify.PlainReads = func(p *report.PlainReads) { plain = p }
 			out, err := pipeline.Pipeline(cmd.Context(), pipeline.Options{Workload: resolved, Data: data, Exclude: exclude, Certify: certify, Dir: dir,
 				Journal: journalFile(journal), Key: key, Workers: workers, SampleSeed: verify.seed, Preregistered: registered, NotBefore: notBefore, Stamp: stamper, Redact: redact, OverwriteCheckpoints: overwrite,
 				Tool: tool, Notify: notify})
 			end()
 			defer out.Close()
 			if out.Record != nil {
-				if perr := a.printResult(out, publicHalf(sign.key, key), sign.again(key), asJSON); perr != nil {
+				if perr := a.printResult(out, plain, publicHalf(sign.key, key), sign.again(key), asJSON); perr != nil {
 					return errors.Join(err, perr)
 				}
 			}
@@ -131,12 +133,12 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 
 // printResult prints the record, or the page of the result and the verdict on its archive.
 // public is the file of the public key, where the pipeline has not made it; trust are the flags that name whom else to trust, and who signed where
-// no key did.
-func (a *app) printResult(out *pipeline.Outcome, public, trust string, asJSON bool) error {
+// no key did; plain is what was measured after a run that missed its AU.
+func (a *app) printResult(out *pipeline.Outcome, plain *report.PlainReads, public, trust string, asJSON bool) error {
 	if asJSON {
 		return a.printRecord(out.Record)
 	}
-	if err := report.Summary(a.stdout, out.Record, a.style()...); err != nil {
+	if err := report.SummaryWithReads(a.stdout, out.Record, plain, a.style()...); err != nil {
 		return err
 	}
 	if out.Verification == nil {

@@ -49,6 +49,29 @@ func (a *app) archiveAt(ctx context.Context, arg string, f *registryFlags) (dir 
 	return dir, done, nil
 }
 
+// resultAt is where a result is read from, and what it was asked for by.
+type resultAt struct{ name, path string }
+
+// resultsAt finds run folders and archives: the arguments themselves, or temporary folders into which archives were pulled (archiveAt).
+func (a *app) resultsAt(ctx context.Context, args []string, f *registryFlags) (found []resultAt, done func(), err error) {
+	var ends []func()
+	done = func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+	for _, arg := range args {
+		dir, end, err := a.archiveAt(ctx, arg, f)
+		if err != nil {
+			done()
+			return nil, func() {}, err
+		}
+		ends = append(ends, end)
+		found = append(found, resultAt{arg, dir})
+	}
+	return found, done, nil
+}
+
 // noteOthers names what refers to an archive and did not come along.
 func (a *app) noteOthers(pulled *registry.Pulled) {
 	for _, other := range pulled.Others {

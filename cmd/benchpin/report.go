@@ -9,11 +9,12 @@ import (
 func (a *app) reportCommand() *cobra.Command {
 	var format formatFlags
 	var page htmlFlags
+	var remote registryFlags
 	cmd := &cobra.Command{
-		Use:     "report RUN|ARCHIVE [RUN|ARCHIVE...]",
+		Use:     "report RUN|ARCHIVE|REFERENCE...",
 		Short:   "Print the result page of a run, or the figures of several, or write a page for browsers",
 		GroupID: groupMain,
-		Long: `Print the result page of a run folder, or of an archive in OCI layout. The record is read strictly, and nothing about it is proven by
+		Long: `Print the result page of a run folder, or of an archive in OCI layout, or of one in a registry. The record is read strictly, and nothing about it is proven by
 printing it: "benchpin verify" does that, on an archive.
 
 Several runs, or one with --format, are printed as tables: what they are, and their figures. "benchpin compare" says whether they may be
@@ -29,7 +30,7 @@ written and says so, and the exit code is 4.`,
   benchpin report ./demo/archive --html ./report.html --key ./demo/keys/benchpin.pub`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("expected RUN or ARCHIVE, found no arguments (see %q)", cmd.CommandPath()+" --help")
+				return usagef("expected RUN, ARCHIVE or REFERENCE, found no arguments (see %q)", cmd.CommandPath()+" --help")
 			}
 			return nil
 		},
@@ -38,12 +39,17 @@ written and says so, and the exit code is 4.`,
 				return err
 			}
 			if page.file != "" {
-				return a.reportHTML(cmd.Context(), args, &page)
+				return a.reportHTML(cmd.Context(), args, &page, &remote)
 			}
 			if err := format.check(len(args)); err != nil {
 				return err
 			}
-			runs, err := readRecords(cmd.Context(), args)
+			found, done, err := a.resultsAt(cmd.Context(), args, &remote)
+			if err != nil {
+				return err
+			}
+			defer done()
+			runs, err := readRecords(cmd.Context(), found)
 			if err != nil {
 				return err
 			}
@@ -63,5 +69,6 @@ written and says so, and the exit code is 4.`,
 	}
 	format.add(cmd)
 	page.add(cmd)
+	remote.add(cmd)
 	return cmd
 }

@@ -41,17 +41,17 @@ func (f *formatFlags) check(runs int) error {
 }
 
 // readRecords reads the records of run folders and archives.
-func readRecords(ctx context.Context, paths []string) ([]report.Run, error) {
-	runs := make([]report.Run, 0, len(paths))
-	for _, path := range paths {
-		r, err := pipeline.OpenResult(ctx, path)
+func readRecords(ctx context.Context, results []resultAt) ([]report.Run, error) {
+	runs := make([]report.Run, 0, len(results))
+	for _, at := range results {
+		r, err := pipeline.OpenResult(ctx, at.path)
 		if err != nil {
 			return nil, err
 		}
 		if err := r.Close(); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, fmt.Errorf("%s: %w", at.name, err)
 		}
-		runs = append(runs, report.Run{Name: path, Record: r.Record})
+		runs = append(runs, report.Run{Name: at.name, Record: r.Record})
 	}
 	return runs, nil
 }

@@ -40,9 +40,9 @@ func (f *htmlFlags) check(format *formatFlags) error {
 }
 
 // reportHTML writes the page. Archives that do not verify are on it as such, and make the exit code 4.
-func (a *app) reportHTML(ctx context.Context, paths []string, f *htmlFlags) error {
-	if len(paths) > html.MostRuns {
-		return usagef("a page shows at most %d runs, found %d", html.MostRuns, len(paths))
+func (a *app) reportHTML(ctx context.Context, args []string, f *htmlFlags, remote *registryFlags) error {
+	if len(args) > html.MostRuns {
+		return usagef("a page shows at most %d runs, found %d", html.MostRuns, len(args))
 	}
 	var trusted []attest.PublicKey
 	var demands attest.Policy
@@ -52,20 +52,27 @@ func (a *app) reportHTML(ctx context.Context, paths []string, f *htmlFlags) erro
 			return err
 		}
 	}
+	results, done, err := a.resultsAt(ctx, args, remote)
+	if err != nil {
+		return err
+	}
+	defer done()
 	var runs []html.Run
 	var failed error
-	for _, path := range paths {
+	for _, at := range results {
+		path := at.path
 		run, err := pipeline.ReportRun(ctx, path)
 		if err != nil {
 			return err
 		}
+		run.Name = at.name
 		if run.Archive != "" && f.given() {
 			notHeld, err := verifyForPage(ctx, path, trusted, demands, &run)
 			if err != nil {
 				return err
 			}
 			if failed == nil && notHeld != nil {
-				failed = fmt.Errorf("%s: %w", path, notHeld)
+				failed = fmt.Errorf("%s: %w", at.name, notHeld)
 			}
 		}
 		runs = append(runs, run)

@@ -97,6 +97,8 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 				return err
 			}
 			defer unlive()
+			var plain *report.PlainReads
+			notify.PlainReads = func(p *report.PlainReads) { plain = p }
 			rec, err := pipeline.Run(cmd.Context(), pipeline.RunOptions{Workload: resolved, Data: data.data, Manifest: data.manifest,
 				Checkpoints: checkpoints, OverwriteCheckpoints: overwrite, Out: out, ID: id, Journal: journalFile(journal), Workers: data.workers, Redact: redact, SampleSeed: verify.seed, Preregistered: registered, ObserverEffect: effect,
 				NotBefore: notBefore, Stamp: stamper, Tool: tool, Notify: notify})
@@ -108,7 +110,7 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 			if asJSON {
 				return errors.Join(err, a.printRecord(rec))
 			}
-			return errors.Join(err, report.Summary(a.stdout, rec, a.style()...))
+			return errors.Join(err, report.SummaryWithReads(a.stdout, rec, plain, a.style()...))
 		},
 	}
 	flags.add(cmd)

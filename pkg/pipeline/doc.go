@@ -11,6 +11,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/bench"
 	"github.com/benchpin/benchpin/pkg/datagen"
 	"github.com/benchpin/benchpin/pkg/live"
+	"github.com/benchpin/benchpin/pkg/report"
 )
 
 // ErrThreshold is wrapped by the error of a complete run whose figures do not reach the thresholds of its workload.
@@ -44,6 +45,9 @@ type Notify struct {
 	// Live, if not nil, is called each second of the timed part of a run, in place of Progress, from one goroutine of its own, and once when
 	// that has ended. It may be slow: the run does not wait for it, only its end does.
 	Live func(live.Sample)
+	// PlainReads, if not nil, is called when a complete run missed its AU, with what plain reads of the same files come to; they take two
+	// seconds and more. Advice that rests on them is report.Advise's.
+	PlainReads func(*report.PlainReads)
 }
 
 func (n Notify) stage(format string, args ...any) {

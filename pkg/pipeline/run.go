@@ -382,6 +382,7 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 	if err != nil {
 		return rec, asVerification(fmt.Errorf("%w (what there is stands in %s, marked incomplete)", err, r.Out))
 	}
+	r.plainReads(ctx, rec)
 	return rec, errors.Join(unstamped, CheckThresholds(r.w, rec))
 }
 

@@ -14,13 +14,20 @@ import (
 // maxRows bounds the epochs and checkpoints that a page lists; the first and the last are shown and the rest counted.
 const maxRows = 12
 
-// Summary prints the result of one run on a page: figures, epochs, where the time went, checkpoints, and what pins the data, with
+// Summary prints the result of one run on a page: figures, epochs, where the time went, why AU was missed if it was, checkpoints, and what pins the data, with
 // the class of each figure in the left margin. Sizes are in GB (10^9 bytes) with GiB (2^30 bytes) beside them. Texts of the record
 // are shown with control characters escaped. It prints what the record says, true or not; an error is one of w.
 func Summary(w io.Writer, r *record.Record, options ...Option) error {
+	return SummaryWithReads(w, r, nil, options...)
+}
+
+// SummaryWithReads is Summary where plain reads of the data set were measured after the run, for what is said of an AU that was missed; nil
+// where they were not.
+func SummaryWithReads(w io.Writer, r *record.Record, plain *PlainReads, options ...Option) error {
 	p := newPage(options)
 	p.runHead(r)
 	p.result(r)
+	p.advice(r, plain)
 	p.epochs("Epochs (H)", r.Metrics.Epochs)
 	p.storage(r.Metrics.Epochs)
 	p.evaluation(r.Metrics.Evaluation)
