@@ -79,6 +79,12 @@ func (m *parquetMemory) ReadSampleOf(file int64, f io.ReaderAt, size int64, k in
 	return Sample{Logical: logical, Asked: r.asked}, nil
 }
 
+// Covered has the rows of the last sample's group: see Covering. It is the group that was used last already.
+func (m *parquetMemory) Covered() (from, to int) {
+	g := &m.groups[m.slot]
+	return int(g.first), int(g.first + g.rows)
+}
+
 // Recalled tells of the last sample: see Recalling.
 func (m *parquetMemory) Recalled() (slot int, kept bool, footer int64) {
 	return m.slot, m.kept, m.r.footerAt

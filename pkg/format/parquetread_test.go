@@ -364,3 +364,39 @@ func allocatedBy(f func()) uint64 {
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc
 }
+
+// TestCovered: what a reader says that it covers is what reading each sample says, and asks for nothing.
+func TestCovered(t *testing.T) {
+	const rows, group = 47, 5
+	f, err := New(Spec{Name: "parquet", Columns: []Column{{Name: "a", DType: "float32", Size: 3}, {Name: "b", DType: "int8", Size: 2, Skip: true}}, RowGroup: group})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u8, err := ParseDType("uint8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := Layout{Dims: []int{14}, Samples: rows, DType: u8}
+	var b bytes.Buffer
+	if err := f.Write(&b, l, l.DType.Seeded(stream.New("benchpin/test", 1, 1), 0), make([]byte, 1<<16)); err != nil {
+		t.Fatal(err)
+	}
+	file, buf := bytes.NewReader(b.Bytes()), make([]byte, MinBuffer)
+	m := f.(Remembering).Remember()
+	for _, k := range []int{0, 3, 4, 5, 46, 44, 45, 20, 7} {
+		read, err := m.ReadSampleOf(1, file, file.Size(), k, buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from, to := m.(Covering).Covered()
+		if from != k/group*group || to != min(rows, from+group) {
+			t.Errorf("after sample %d: covers %d to %d", k, from, to)
+		}
+		for other := from; other < to; other++ {
+			got, err := m.ReadSampleOf(1, file, file.Size(), other, buf)
+			if err != nil || got.Asked != 0 || got.Logical != read.Logical {
+				t.Errorf("sample %d, covered by sample %d: found %+v, %v", other, k, got, err)
+			}
+		}
+	}
+}

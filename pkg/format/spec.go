@@ -109,6 +109,13 @@ type SampleReader interface {
 	Forget()
 }
 
+// Covering is a SampleReader that says which samples it has at hand, so that thousands of them need not be asked for one by one.
+type Covering interface {
+	// Covered tells of the last ReadSampleOf, which succeeded: samples from up to, but not including, to of its file have what the file says of
+	// the sample that was read and ask for nothing, until the next call of ReadSampleOf or Forget. Passing over such calls changes nothing.
+	Covered() (from, to int)
+}
+
 // Limited is a Format that this build may know, so that runs on its files are planned and records of them checked, without being able to
 // write or read one.
 type Limited interface {

@@ -48,6 +48,8 @@ type worker struct {
 	with format.CompanionReader // nil where samples are read without companions
 	open func(i int) (io.ReaderAt, int64, error)
 	mem  format.SampleReader // nil where a reader has no memory
+	// covering is mem where it says which samples it has at hand, and nothing else is done for them.
+	covering format.Covering
 
 	cur    *held         // the file being read
 	count  *atomic.Int64 // of the bytes asked of device
@@ -73,6 +75,7 @@ func newWorker(ctx context.Context, src *Source, rank int) *worker {
 	}
 	if m, ok := src.Decoder.(format.Remembering); ok && src.Keep != KeepSample {
 		w.mem = m.Remember()
+		w.covering = coverer(src, w.mem)
 	}
 	if src.Keep == KeepAll {
 		w.kept = map[int64]*held{}
@@ -168,17 +171,23 @@ func (w *worker) part(b *Batch, thread int, order Order, epoch int, first int64,
 			}
 		}
 	}
+	at, hand := newWalk(order, w.rank), cover{}
 	for i := from; i < len(samples); i += step {
 		s := &samples[i]
 		pos := first + int64(i)
-		if s.Index, s.File, s.Position = order.Sample(w.rank, pos); s.Index < 0 {
+		if !at.at(pos, s) {
 			w.src.Buffers.Put(buf)
 			return fmt.Errorf("the order of samples has no position %d for accelerator %d", pos, w.rank)
+		}
+		if hand.has(s) {
+			s.Logical, s.Asked = hand.logical, 0
+			continue
 		}
 		if err := w.sample(s, buf, spent); err != nil {
 			w.src.Buffers.Put(buf)
 			return err
 		}
+		hand = w.covered(s)
 		if b.Reads != nil {
 			b.Reads[i] = w.was
 		}

@@ -271,3 +271,15 @@ func (e *EpochOrder) Sample(rank int, pos int64) (sample, file, k int64) {
 	}
 	return g, file, k
 }
+
+// Run is Sample with the number of positions from pos on that follow each other: the i-th of them holds sample+i, the same file, and k+i. It
+// is at least 1, and more only where nothing is shuffled by sample; 0 for what is no position.
+func (e *EpochOrder) Run(rank int, pos int64) (sample, file, k, n int64) {
+	if sample, file, k = e.Sample(rank, pos); sample < 0 {
+		return sample, file, k, 0
+	}
+	if e.sampling != Index || e.samples != nil {
+		return sample, file, k, 1
+	}
+	return sample, file, k, min(e.n-k, e.share-pos)
+}
