@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ type shelf struct {
 	referrers []byte            // the answer of the Referrers API; nil for a registry that does not have it
 	next      string            // the path of the next page
 	second    []byte            // the answer to a request with a query; nil for the same again
+	pages     int               // how many pages without an entry the list has; 0 for one with referrers in it
 }
 
 const (
@@ -79,6 +81,15 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	case "referrers":
+		if s.pages > 0 {
+			at, _ := strconv.Atoi(r.URL.Query().Get("page"))
+			w.Header().Set("Content-Type", indexType)
+			if at+1 < s.pages {
+				w.Header().Set("Link", fmt.Sprintf(`<%s?page=%d>; rel="next"`, r.URL.Path, at+1))
+			}
+			w.Write(list())
+			return
+		}
 		if s.referrers != nil {
 			w.Header().Set("Content-Type", indexType)
 			if s.next != "" && r.URL.RawQuery == "" {
@@ -273,6 +284,18 @@ func TestLimits(t *testing.T) {
 		}
 		s.referrers = list(referrers...)
 		check("referrers listed", s, ErrLimit)
+
+		s = newShelf()
+		s.tag("v1", archive(layer{"a", s.blob([]byte("x")), 1}))
+		s.pages = limits.ReferrersListed + over
+		check("pages of referrers", s, ErrLimit)
+
+		// JSON as deep as it may be is read, and refused for what it is.
+		s = newShelf()
+		s.tag("v1", []byte(strings.Repeat("[", limits.JSONDepth+over)+strings.Repeat("]", limits.JSONDepth+over)))
+		if _, _, err := s.pull(t); err == nil || errors.Is(err, fault.Limit) != (over == 1) {
+			t.Errorf("JSON %d levels above the limit: %v", over, err)
+		}
 
 		// A bundle that is too large is left where it is, and the archive comes all the same.
 		s = newShelf()

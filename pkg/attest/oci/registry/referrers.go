@@ -158,7 +158,7 @@ func (c *client) pages(archive string) ([]string, error) {
 	}
 	at := &url.URL{Scheme: c.repo.Scheme(), Host: c.repo.RegistryStr(), Path: "/v2/" + c.repo.RepositoryStr() + "/referrers/" + archive}
 	var digests []string
-	for pages := 0; ; pages++ {
+	for pages := 1; ; pages++ {
 		if pages > limits.ReferrersListed {
 			return nil, fmt.Errorf("%w: more than %d pages of referrers", ErrLimit, limits.ReferrersListed)
 		}
