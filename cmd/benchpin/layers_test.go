@@ -38,7 +38,7 @@ var allowedImports = map[string][]string{
 	"pkg/attest/internal/limits":     {},
 	"pkg/attest/internal/strictjson": {"pkg/attest/fault", "pkg/attest/internal/limits"},
 	"pkg/attest/oci":                 {"pkg/attest/fault", "pkg/attest/internal/limits", "pkg/attest/internal/strictjson"},
-	"pkg/attest/oci/registry":        {"pkg/attest/internal/strictjson", "pkg/attest/internal/limits", "pkg/attest/oci"},
+	"pkg/attest/oci/registry":        {"pkg/attest/internal/strictjson", "pkg/attest/internal/limits", "pkg/attest/oci", "pkg/store"},
 	"pkg/attest": {
 		"pkg/attest/fault",
 		"pkg/attest/internal/limits",

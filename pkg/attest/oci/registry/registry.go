@@ -32,7 +32,7 @@ type Options struct {
 	PlainHTTP bool
 	// CAFile is a file of PEM certificates that a registry may be trusted by, beside the system's; "" is none.
 	CAFile string
-	// Keychain finds credentials; nil is authn.DefaultKeychain.
+	// Keychain finds credentials; nil looks where docker keeps them, and then where podman does.
 	Keychain authn.Keychain
 	// Once says that nobody will repeat a pull that failed: nothing is kept of it.
 	Once bool
@@ -97,7 +97,7 @@ func newClient(ctx context.Context, r Reference, o Options) (*client, error) {
 		o.UserAgent = "benchpin"
 	}
 	if o.Keychain == nil {
-		o.Keychain = authn.DefaultKeychain
+		o.Keychain = credentials()
 	}
 	if o.Progress == nil {
 		o.Progress = func(string) {}
