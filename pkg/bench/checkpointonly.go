@@ -48,9 +48,9 @@ func (p *Plan) checkpointMemory(model *checkpoint.Plan) (total int64) {
 		switch {
 		case !model.Writes(rank):
 		case p.CheckpointReads > 0:
-			total += model.LoadMemoryBytes()
+			total += model.LoadMemoryBytes() + uploadMemory(p.workload, 1, model.RankBytes(rank))
 		case p.Checkpoints > 0:
-			total += model.MemoryBytes()
+			total += model.MemoryBytes() + uploadMemory(p.workload, 1, model.RankBytes(rank))
 		}
 	}
 	return total

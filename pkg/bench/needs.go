@@ -66,7 +66,7 @@ func (p *Plan) planMemory(ds Dataset) error {
 		return fmt.Errorf("%w: %s with %s each stream %d files at once: at most %d are possible; lower reader.read_threads",
 			ErrImpossible, counted(r, "accelerator"), counted(workers, "read thread"), r*workers, maxReads)
 	}
-	total := int64(p.Reads)*int64(p.BufferBytes) + 2*p.order.MemoryBytes() + p.loaderMemory(p.order, int64(p.BatchSize), int64(p.StepsPerEpoch))
+	total := bucketMemory(p.workload, int64(p.Reads), largest) + int64(p.Reads)*int64(p.BufferBytes) + 2*p.order.MemoryBytes() + p.loaderMemory(p.order, int64(p.BatchSize), int64(p.StepsPerEpoch))
 	if v := p.eval; v != nil {
 		total += 2*v.order.MemoryBytes() + p.loaderMemory(v.order, int64(v.batch), v.steps) + r*v.steps*stepBytes
 		p.open *= 2

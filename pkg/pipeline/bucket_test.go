@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/benchpin/benchpin/pkg/bench"
 	"github.com/benchpin/benchpin/pkg/environment"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/record"
@@ -374,6 +375,29 @@ func TestBucketOptions(t *testing.T) {
 	o := bucketOptions(w.Workload, false)
 	if o.Endpoint != "http://workload" || o.Region != "eu-west-1" || o.AccessKey != "somebody" || o.SecretKey != "swordfish" || o.PathStyle == nil || !*o.PathStyle || o.Attempts != 5 {
 		t.Errorf("%+v", o)
+	}
+	// What the plan counts as memory of a bucket is what its store takes.
+	b, err := s3.Open(t.Context(), "s3://data", s3.Options{Endpoint: "http://x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if d := b.Options(); bench.ObjectPart != s3.AheadPart || bench.ObjectUpload != d.PartSize || bench.ObjectUploading != d.Parts+1 {
+		t.Errorf("%+v", d)
+	}
+	ahead := small(t, inBucket("storage.storage_options.prefetch_workers=4")...)
+	if o := bucketOptions(ahead.Workload, false); o.Ahead != 4 || o.AheadParts != 8 {
+		t.Errorf("%+v", o)
+	}
+	big := func(set ...string) int64 {
+		p, err := Plan(t.Context(), small(t, append(set, "dataset.record_length_bytes=100000000", "workflow.checkpoint=false")...).Workload, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int64(p.MemoryBytes)
+	}
+	if one, more := big(inBucket()...), big(inBucket("storage.storage_options.prefetch_workers=4")...); more-one != 2*8*s3.AheadPart {
+		t.Errorf("%d bytes of memory, and %d with 8 parts ahead for 2 readers", one, more)
 	}
 	again, err := workload.ParseCanonical(w.Canonical)
 	if err != nil {

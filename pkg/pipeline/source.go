@@ -64,6 +64,7 @@ func bucketOptions(w *workload.Workload, again bool) s3.Options {
 		o.PathStyle = &given.S3ForcePathStyle
 	}
 	o.Attempts = given.S3MaxAttempts
+	o.Ahead, o.AheadParts = bench.PrefetchWorkers(w), bench.PrefetchedParts(w)
 	return o
 }
 

@@ -18,8 +18,7 @@ func inertKeys() map[string]bool {
 		"reader.transformed_record_element_type", "checkpoint.type", "checkpoint.randomize_tensor",
 		"checkpoint.ksm.enabled", "checkpoint.ksm.madv_mergeable_id", "checkpoint.ksm.high_ram_trigger", "checkpoint.ksm.low_ram_exit",
 		"checkpoint.ksm.await_time",
-		"storage.storage_library", "storage.storage_options.storage_library", "storage.storage_options.simulate_io",
-		"storage.storage_options.prefetch_window", "storage.storage_options.prefetch_workers", "profiling.profiler", "profiling.iostat_devices",
+		"storage.storage_library", "storage.storage_options.storage_library", "storage.storage_options.simulate_io", "profiling.profiler", "profiling.iostat_devices",
 	} {
 		inert[path] = true
 	}

@@ -233,7 +233,7 @@ func storageKeys(w *Workload) []key {
 		text("storage.storage_library", &s.StorageLibrary, "").about("object client of the fork; recognised"),
 		decimal("storage.post_generation_settle_seconds", &s.PostGenerationSettleSeconds, 0).from(0).to(MaxSeconds).
 			about("wait after generating (fork)"),
-		text("storage.storage_options.endpoint_url", &so.EndpointURL, "").about("address of the object store"),
+		text("storage.storage_options.endpoint_url", &so.EndpointURL, "").about("address of the object store; several, separated by commas, are dealt to accelerators"),
 		text("storage.storage_options.region", &so.Region, "us-east-1").about("region"),
 		text("storage.storage_options.access_key_id", &so.AccessKeyID, "").hidden().
 			about("credential; never part of the canonical form"),
@@ -244,11 +244,11 @@ func storageKeys(w *Workload) []key {
 		whole("storage.storage_options.s3_max_attempts", &so.S3MaxAttempts, 5).from(1).about("attempts of a request"),
 		text("storage.storage_options.storage_library", &so.StorageLibrary, "").
 			about("object client of the fork; recognised"),
-		text("storage.storage_options.uri_scheme", &so.URIScheme, "").about("object client of the fork; recognised"),
+		text("storage.storage_options.uri_scheme", &so.URIScheme, "").about("`s3`, or nothing"),
 		whole("storage.storage_options.prefetch_window", &so.PrefetchWindow, 0).from(0).
-			about("object client of the fork; recognised"),
+			about("parts of an object that are fetched or held ahead; 0 is twice `prefetch_workers`"),
 		whole("storage.storage_options.prefetch_workers", &so.PrefetchWorkers, 0).from(0).
-			about("object client of the fork; recognised"),
+			about("requests that bring one object at once; below 2 an object is one answer"),
 		boolean("storage.storage_options.simulate_io", &so.SimulateIO, false).
 			about("object client of the fork; recognised"),
 		word("profiling.profiler", &p.Profiler, "iostat", "none", "iostat", "darshan", "tensorboard").

@@ -26,7 +26,11 @@ type object struct {
 
 	mu     sync.Mutex
 	body   *answer // nil when there is none
-	at     int64   // where body stands
+	at     int64   // where body, or what is fetched ahead, stands
+	upTo   int64   // where body ends
+	ahead  *ahead  // what comes behind body; nil when there is nothing
+	last   int64   // where the last read by a request of its own ended
+	grown  int64   // bytes of the last answer that was asked for because reads were in order
 	closed bool
 }
 
@@ -41,8 +45,8 @@ type answer struct {
 // errStalled is the cause of an answer that gave no byte for too long.
 var errStalled = errors.New("the server sent nothing for too long")
 
-// errWhole is the error of a server that does not know ranges.
-var errWhole = errors.New("the server sent the whole object where a part of it was asked for")
+// errWhole is wrapped by the error of a server that does not know ranges.
+var errWhole = errors.New("the server sent something else where a part of an object was asked for")
 
 // Read reads what is there, and fails when nothing comes.
 func (a *answer) Read(p []byte) (int, error) {
@@ -82,16 +86,27 @@ func (b *Bucket) open(e *end, name string) (store.File, error) {
 		f.info, f.etag = b.info(name, got), got.ETag
 		return f, nil
 	}
-	body, got, err := f.ask(0, -1)
+	first := int64(-1)
+	if b.o.Ahead > 0 {
+		first = AheadPart
+	}
+	body, got, err := f.ask(b.ctx, 0, first)
+	if minio.ToErrorResponse(err).Code == "InvalidRange" { // an empty object has no first part
+		body, got, err = f.ask(b.ctx, 0, -1)
+	}
 	if err != nil {
 		return nil, b.wrap("open", name, err)
 	}
 	f.body, f.info, f.etag = body, b.info(name, got), got.ETag
+	if f.upTo = got.Size; first > 0 && got.Size > first {
+		f.upTo = first
+		f.ahead = f.fetchAhead()
+	}
 	return f, nil
 }
 
 // ask requests the bytes from off up to, and not including, end; end below 0 is the end of the object.
-func (f *object) ask(off, end int64) (*answer, minio.ObjectInfo, error) {
+func (f *object) ask(ctx context.Context, off, end int64) (*answer, minio.ObjectInfo, error) {
 	var o minio.GetObjectOptions
 	if f.etag != "" {
 		if err := o.SetMatchETag(f.etag); err != nil {
@@ -107,7 +122,7 @@ func (f *object) ask(off, end int64) (*answer, minio.ObjectInfo, error) {
 			return nil, minio.ObjectInfo{}, err
 		}
 	}
-	ctx, cancel := context.WithCancelCause(f.b.ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	body, got, header, err := f.end.core.GetObject(ctx, f.b.bucket, f.key, o)
 	if err != nil {
 		cancel(nil)
@@ -116,8 +131,8 @@ func (f *object) ask(off, end int64) (*answer, minio.ObjectInfo, error) {
 	switch {
 	case f.etag != "" && got.ETag != f.etag: // not every server heeds If-Match
 		err = ErrReplaced
-	case (off > 0 || end >= 0) && header.Get("Content-Range") == "":
-		err = errWhole
+	case off > 0 || end >= 0:
+		got.Size, err = ranged(header.Get("Content-Range"), off, f.etag != "", f.info.Size)
 	}
 	if err != nil {
 		body.Close()
@@ -128,6 +143,18 @@ func (f *object) ask(off, end int64) (*answer, minio.ObjectInfo, error) {
 	a.timer = time.AfterFunc(time.Hour, func() { cancel(errStalled) })
 	a.timer.Stop()
 	return a, got, nil
+}
+
+// ranged holds the range of an answer to what was asked for, and returns the size of the object.
+func ranged(found string, off int64, known bool, size int64) (int64, error) {
+	var first, last, all int64
+	if found == "" {
+		return 0, errWhole
+	}
+	if n, err := fmt.Sscanf(found, "bytes %d-%d/%d", &first, &last, &all); n != 3 || err != nil || first != off || known && all != size {
+		return 0, fmt.Errorf("%w: bytes from %d on were asked for, and it answered with %q", errWhole, off, found)
+	}
+	return all, nil
 }
 
 // Info describes the object as it was when it was opened; reading it fails once it was replaced.
@@ -162,16 +189,70 @@ func (f *object) read(p []byte, off int64) (int, error) {
 		f.mu.Unlock()
 		return 0, nil
 	}
-	if f.body != nil && off >= f.at && off-f.at <= skip {
+	if (f.body != nil || f.ahead != nil) && off >= f.at && off-f.at <= skip {
 		defer f.mu.Unlock()
 		return f.stream(p, off)
 	}
+	if f.inOrder(p, off) {
+		defer f.mu.Unlock()
+		return f.stream(p, off)
+	}
+	f.last = off + int64(len(p))
 	f.mu.Unlock()
-	return f.again(p, off, 0, nil)
+	return f.again(f.b.ctx, p, off, 0, nil)
 }
 
-// stream reads on in the answer that is open. f.mu is held.
-func (f *object) stream(p []byte, off int64) (int, error) {
+// The bounds of what is asked for when parts are read in order.
+const (
+	leastGrown = 1 << 20
+	mostGrown  = 8 << 20
+)
+
+// inOrder opens an answer that goes further than a read, where that begins where the one before ended: a sample that is read in pieces costs
+// few requests. What is asked for too much is no more than what was read before. f.mu is held.
+func (f *object) inOrder(p []byte, off int64) bool {
+	n := max(leastGrown, min(2*f.grown, mostGrown))
+	if f.ahead != nil || f.last != off || off == 0 || int64(len(p)) >= n || f.info.Size-off <= int64(len(p)) {
+		return false
+	}
+	end := min(off+n, f.info.Size)
+	body, _, err := f.ask(f.b.ctx, off, end)
+	if err != nil {
+		return false // the request of its own tells
+	}
+	f.dropBody()
+	f.body, f.at, f.upTo, f.grown = body, off, end, n
+	return true
+}
+
+// stream reads on in the answer that is open, and in what is fetched behind it. f.mu is held.
+func (f *object) stream(p []byte, off int64) (n int, err error) {
+	if f.body != nil && off < f.upTo {
+		n, err = f.inBody(p[:min(int64(len(p)), f.upTo-off)], off)
+	}
+	if err != nil || n == len(p) {
+		return n, err
+	}
+	f.dropBody()
+	if f.ahead == nil {
+		if f.last = off + int64(n); f.inOrder(p[n:], f.last) {
+			m, err := f.stream(p[n:], off+int64(n))
+			return n + m, err
+		}
+		m, err := f.again(f.b.ctx, p[n:], off+int64(n), 0, nil)
+		f.last += int64(m)
+		return n + m, err
+	}
+	m, err := f.ahead.read(p[n:], off+int64(n))
+	n += m
+	if f.at = off + int64(n); err != nil || f.at == f.info.Size {
+		f.drop()
+	}
+	return n, err
+}
+
+// inBody reads on in the answer that is open.
+func (f *object) inBody(p []byte, off int64) (int, error) {
 	_, err := io.CopyN(io.Discard, f.body, off-f.at)
 	n := 0
 	if err == nil {
@@ -179,18 +260,30 @@ func (f *object) stream(p []byte, off int64) (int, error) {
 	}
 	f.at = off + int64(n)
 	if err == nil {
-		if f.at == f.info.Size {
-			f.drop()
+		if f.at == f.upTo {
+			f.last = f.at
+			f.dropBody()
 		}
 		return n, nil
 	}
-	f.drop()
-	m, err := f.again(p[n:], off+int64(n), 1, err)
+	f.dropBody()
+	m, err := f.again(f.b.ctx, p[n:], off+int64(n), 1, err)
+	if f.at += int64(m); f.at < f.upTo && f.ahead != nil {
+		f.at = f.upTo // the rest of the part is asked for again, whoever reads on behind it is served from what was fetched
+	}
 	return n + m, err
 }
 
-// drop gives the answer up.
+// drop gives up the answer and what is fetched ahead.
 func (f *object) drop() {
+	f.dropBody()
+	if f.ahead != nil {
+		f.ahead.close()
+		f.ahead = nil
+	}
+}
+
+func (f *object) dropBody() {
 	if f.body != nil {
 		f.body.Close()
 		f.body = nil
@@ -199,8 +292,11 @@ func (f *object) drop() {
 
 // again asks for p's bytes by requests of their own until they are there, the attempts are used up, or no further one can help.
 // tried of the attempts were made before, the last of which failed with why.
-func (f *object) again(p []byte, off int64, tried int, why error) (n int, err error) {
+func (f *object) again(ctx context.Context, p []byte, off int64, tried int, why error) (n int, err error) {
 	for ; tried < f.b.o.Attempts; tried++ {
+		if ctx.Err() != nil {
+			return n, context.Cause(ctx)
+		}
 		if tried > 0 {
 			f.b.retries.Add(1)
 			if err := f.b.pause(tried); err != nil {
@@ -208,7 +304,7 @@ func (f *object) again(p []byte, off int64, tried int, why error) (n int, err er
 			}
 		}
 		var a *answer
-		if a, _, why = f.ask(off+int64(n), off+int64(len(p))); why != nil {
+		if a, _, why = f.ask(ctx, off+int64(n), off+int64(len(p))); why != nil {
 			if final(why) {
 				return n, why
 			}

@@ -66,6 +66,10 @@ type Options struct {
 	PartSize int64
 	// Parts is how many parts of one upload are under way at once; below 1 is 4. An upload holds PartSize x (Parts + 1) bytes.
 	Parts int
+	// Ahead is how many requests bring the parts of one object at once, where it is larger than AheadPart and read in order; below 2 an
+	// object comes as one answer. AheadParts is how many parts are under way or held at most, and so how much memory an open object
+	// takes, in AheadPart; below Ahead it is twice that. Nothing is fetched ahead where Ranged is set.
+	Ahead, AheadParts int
 	// Ranged makes every read a request for just those bytes. Otherwise opening asks for the whole object and reads in order are
 	// served from that answer, which costs one request a file.
 	Ranged bool
@@ -102,7 +106,7 @@ type Bucket struct {
 	ctx                 context.Context // ends with Close: what is under way then ends too
 	cancel              context.CancelCauseFunc
 	device              uint64
-	parts               sync.Pool
+	parts, aheads       sync.Pool
 
 	counts
 }
@@ -163,6 +167,11 @@ func Open(ctx context.Context, uri string, o Options) (*Bucket, error) {
 	if o.Parts < 1 {
 		o.Parts = 4
 	}
+	if o.Ahead < 2 || o.Ranged {
+		o.Ahead, o.AheadParts = 0, 0
+	} else if o.AheadParts < o.Ahead {
+		o.AheadParts = 2 * o.Ahead
+	}
 	if o.Stall < 1 {
 		o.Stall = time.Minute
 	}
@@ -177,6 +186,7 @@ func Open(ctx context.Context, uri string, o Options) (*Bucket, error) {
 	b.ctx, b.cancel = context.WithCancelCause(ctx)
 	b.device = number(b.ends[0].address, bucket)
 	b.parts.New = func() any { p := make([]byte, 0, o.PartSize); return &p }
+	b.aheads.New = func() any { p := make([]byte, AheadPart); return &p }
 	return b, nil
 }
 

@@ -34,7 +34,9 @@ func InMemory(t testing.TB, buckets ...string) (endpoint string) {
 			t.Fatal(err)
 		}
 	}
-	srv := httptest.NewServer(gofakes3.New(backend).Server())
+	srv := httptest.NewUnstartedServer(gofakes3.New(backend).Server())
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // it writes headers twice
+	srv.Start()
 	t.Cleanup(srv.Close)
 	return srv.URL
 }
