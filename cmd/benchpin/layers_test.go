@@ -91,6 +91,7 @@ var allowedImports = map[string][]string{
 		"pkg/bench/stats",
 		"pkg/certificate",
 		"pkg/certify",
+		"pkg/cluster",
 		"pkg/compare",
 		"pkg/datagen",
 		"pkg/environment",

@@ -42,6 +42,9 @@ func (a *app) runCommand() *cobra.Command {
 The data set may be one that nobody generated, pinned by "benchpin data pin". Its files are read as what --format says, or else the
 manifest, the workload, or their names; "raw" reads any file as one sample. The workload "pinned" takes any folder.
 
+Started by an MPI launcher (mpirun -np 4 benchpin run ...), the processes carry the run out together and make one record. --accelerators is
+the number of all, --accelerators-per-process that of each; without either it is the workload's, but one for each process at least.
+
 Every attempt is entered into a hash-chained journal before it begins and when it ends, however it ends; the record holds the journal's head
 and the number of this attempt with the same workload on the same data ("benchpin journal show").
 
@@ -54,14 +57,21 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 		Example: `  benchpin data generate quickstart --data ./qs
   benchpin run quickstart --data ./qs --checkpoints ./checkpoints --out ./results
   benchpin run pinned --data ./qs --manifest ./pinned.json --out ./as-it-is`,
-		Args: oneWorkload,
+		Args:        oneWorkload,
+		Annotations: map[string]string{several: ""},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			world, err := a.world(cmd.Context())
+			if err != nil {
+				return err
+			}
+			ctx, free := world.Context(cmd.Context())
+			defer free()
 			verify.set(&flags)
 			if err := pinned.set(cmd, &flags); err != nil {
 				return err
 			}
 			cold.set(&flags)
-			resolved, err := a.load(cmd, &flags, args)
+			resolved, err := a.loadFor(cmd, &flags, args, world.Size())
 			if err != nil {
 				return err
 			}
@@ -92,16 +102,18 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 			}
 			notify, end := a.notify()
 			defer end()
-			unlive, err := watch.start(a, &notify, data.data)
-			if err != nil {
-				return err
+			if world.Rank() == 0 {
+				unlive, err := watch.start(a, &notify, data.data)
+				if err != nil {
+					return err
+				}
+				defer unlive()
 			}
-			defer unlive()
 			var plain *report.PlainReads
 			notify.PlainReads = func(p *report.PlainReads) { plain = p }
-			rec, err := pipeline.Run(cmd.Context(), pipeline.RunOptions{Workload: resolved, Data: data.data, Manifest: data.manifest,
+			rec, err := pipeline.Run(ctx, pipeline.RunOptions{Workload: resolved, Data: data.data, Manifest: data.manifest,
 				Checkpoints: checkpoints, OverwriteCheckpoints: overwrite, Out: out, ID: id, Journal: journalFile(journal), Workers: data.workers, Redact: redact, SampleSeed: verify.seed, Preregistered: registered, ObserverEffect: effect,
-				NotBefore: notBefore, Stamp: stamper, Tool: tool, Notify: notify})
+				NotBefore: notBefore, Stamp: stamper, Tool: tool, World: world, Notify: notify})
 			end()
 			if rec == nil {
 				return err
@@ -114,6 +126,7 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 		},
 	}
 	flags.add(cmd)
+	flags.addProcesses(cmd)
 	cold.add(cmd)
 	data.add(cmd)
 	pinned.add(cmd)

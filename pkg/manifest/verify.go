@@ -23,6 +23,10 @@ type VerifyOptions struct {
 	Limit int
 	// Select, if not nil, says which files are hashed; of the others only presence and size are compared.
 	Select func(Entry) bool
+	// Share is this process's part where several verify together: only files whose index in the manifest leaves the remainder Index when
+	// divided by Of are hashed. Process 0 lists the store and compares presence and size of all; the others list nothing, and look at nothing
+	// but the files that they hash. Of below 2: all files.
+	Share Share
 	// MetadataOnly is true when no file is hashed, nor opened. What is found then is no evidence: bytes may differ in files of the same
 	// size. It tells soon whether anything is missing, extra or cut off.
 	MetadataOnly bool
@@ -35,6 +39,12 @@ type VerifyOptions struct {
 	// Progress, if not nil, is called with the files and bytes hashed so far, never two calls at once.
 	Progress func(files, bytes int64)
 }
+
+// Share is the part of process Index of Of processes.
+type Share struct{ Index, Of int }
+
+// has says whether a file is of this part.
+func (s Share) has(index int64) bool { return s.Of < 2 || index%int64(s.Of) == int64(s.Index) }
 
 // Report says what Verify did.
 type Report struct {
@@ -116,6 +126,9 @@ type verifier struct {
 
 // walk merges listing and entries and hands out what is to be hashed.
 func (v *verifier) walk(ctx context.Context, m *Manifest) error {
+	if v.o.Share.Of > 1 && v.o.Share.Index > 0 {
+		return v.own(ctx, m)
+	}
 	nextEntry, stopEntries := pull(func(yield func(Entry) error) error { return v.entries(ctx, m, yield) })
 	defer stopEntries()
 	nextInfo, stopInfos := pull(func(yield func(store.Info) error) error { return listExcept(ctx, v.src, m.exclude, yield) })
@@ -164,6 +177,19 @@ func (v *verifier) walk(ctx context.Context, m *Manifest) error {
 	return nil
 }
 
+// own hands out what this process is to hash, without a look at anything else.
+func (v *verifier) own(ctx context.Context, m *Manifest) error {
+	index := int64(0)
+	return v.entries(ctx, m, func(e Entry) error {
+		i := index
+		index++
+		if v.o.MetadataOnly || !v.o.Share.has(i) || v.o.Select != nil && !v.o.Select(e) {
+			return ctx.Err()
+		}
+		return v.hash(ctx, i, e)
+	})
+}
+
 // entries reads the manifest, and its group digests beside it where they are to be checked.
 func (v *verifier) entries(ctx context.Context, m *Manifest, yield func(Entry) error) error {
 	if v.o.Groups == nil {
@@ -180,10 +206,15 @@ func (v *verifier) both(ctx context.Context, index int64, e Entry, i store.Info)
 		v.differ(&MismatchError{Kind: Changed, Path: e.Path, Expected: expected(e), Found: &Side{Size: i.Size}})
 		return nil
 	}
-	if v.o.MetadataOnly || v.o.Select != nil && !v.o.Select(e) {
+	if v.o.MetadataOnly || !v.o.Share.has(index) || v.o.Select != nil && !v.o.Select(e) {
 		v.skipped++
 		return nil
 	}
+	return v.hash(ctx, index, e)
+}
+
+// hash hands out a file to be hashed.
+func (v *verifier) hash(ctx context.Context, index int64, e Entry) error {
 	select {
 	case v.jobs <- hashJob{e.Path, func(h FileHash, err error) error { return v.compare(job{index, e}, h, err) }}:
 		return nil

@@ -116,7 +116,7 @@ func (s spareFile) remove() {
 // spareSteps gives a run files of its own for its step times.
 func spareSteps(o *bench.Options) ([]spareFile, error) {
 	var files []spareFile
-	for _, to := range []*bench.StepsFile{&o.Steps, &o.EvalSteps} {
+	for _, to := range []*bench.StepsFile{&o.Steps, &o.EvalSteps, &o.AllSteps, &o.AllEvalSteps} {
 		if *to == nil {
 			continue
 		}

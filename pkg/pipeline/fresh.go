@@ -47,6 +47,7 @@ func (r *run) hashFresh(ctx context.Context, src manifest.Source, files map[stri
 	var changed error
 	_, err := manifest.Verify(ctx, r.manifest, src, manifest.VerifyOptions{
 		Workers: r.Workers,
+		Share:   r.share(),
 		Select:  func(e manifest.Entry) bool { _, ok := files[e.Path]; return ok },
 		Each: func(_ int64, e manifest.Entry, info store.Info) {
 			if was := files[e.Path]; changed == nil && !info.Same(was) {
@@ -74,8 +75,12 @@ func (r *run) unchanged(ctx context.Context) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		defer close(files)
+		n := 0
 		for _, p := range r.parts() {
 			for i := range p.Files() {
+				if n++; !r.mine(n) {
+					continue
+				}
 				for c := range 1 + len(p.companions) {
 					select {
 					case files <- file{p.name(i, c), r.known[p.entry(i, c)]}:

@@ -56,12 +56,13 @@ func (r *run) roomForInline(env record.Environment) error {
 		limit := record.Int(n)
 		have, what = &limit, "allowed by the control group"
 	}
-	if have == nil || r.plan.MemoryBytes <= *have {
-		return nil
+	need, err := r.memoryHere()
+	if err != nil || have == nil || need <= *have {
+		return err
 	}
 	return fmt.Errorf("run: %w: benchpin.verify is inline, and what was read is held until it is hashed: expected up to %s (plan.memory_bytes), found %s %s; "+
 		"lower reader.prefetch_size, reader.read_threads, reader.batch_size or benchpin.accelerators, or verify before the run (--verify before)", ErrMemory,
-		gigabytes(int64(r.plan.MemoryBytes)), gigabytes(int64(*have)), what)
+		gigabytes(int64(need)), gigabytes(int64(*have)), what)
 }
 
 // inlineResult takes what a run hashed into the record, and writes the digests of what it read to the run folder.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/benchpin/benchpin/pkg/attest"
@@ -21,8 +22,15 @@ import (
 const NoDataManifest = "manifest.json"
 
 // withoutData prepares a run that only writes and reads checkpoints. Whatever manifest was given, none is looked at.
-func (r *run) withoutData() error {
-	r.Manifest = filepath.Join(r.Out, NoDataManifest)
+func (r *run) withoutData() (err error) {
+	folder := r.Out
+	if !leads(r.World) { // the run folder's is the first process's
+		if folder, err = os.MkdirTemp("", "benchpin-"); err != nil {
+			return fmt.Errorf("manifest of no files: %w", err)
+		}
+		defer os.RemoveAll(folder)
+	}
+	r.Manifest = filepath.Join(folder, NoDataManifest)
 	f, err := manifest.Create(r.Manifest, manifest.Meta{})
 	if err != nil {
 		return err
@@ -38,7 +46,7 @@ func (r *run) withoutData() error {
 	if r.plan, err = bench.NewPlan(r.w, nil); err != nil {
 		return errors.Join(err, r.manifest.Close())
 	}
-	if _, _, err := r.plan.Part(0, 1); err != nil {
+	if err := r.dealt(); err != nil {
 		return errors.Join(err, r.manifest.Close())
 	}
 	return nil

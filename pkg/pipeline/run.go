@@ -6,11 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/benchpin/benchpin/pkg/bench"
+	"github.com/benchpin/benchpin/pkg/cluster"
 	"github.com/benchpin/benchpin/pkg/environment"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/record"
@@ -61,6 +60,9 @@ type RunOptions struct {
 	Tool record.Tool
 	// DLIO is how the run was asked for, for the configuration that stands beside the result.
 	DLIO DLIOConfig
+	// World are the processes that carry the run out together, this one among them (docs/mpi.md); nil: it alone does. All are given the
+	// same options; process 0 settles ID, Out and SampleSeed, writes the run folder, and alone is told what goes on.
+	World *cluster.World
 	// ReplayOf is the result that the run repeats; nil for none. The workload then is that of a record, and says all about the data.
 	ReplayOf *record.ReplayOf
 	Notify
@@ -79,7 +81,19 @@ func NewID(now time.Time) string {
 // *bench.IdentityError and ErrVerification where a file was changed or replaced meanwhile, and ErrThreshold where the run is complete and its figures are below the workload's thresholds.
 //
 // A manifest of an address s3://BUCKET/[PREFIX/]NAME.json is copied here first.
+//
+// Of several processes (RunOptions.World) process 0 alone returns the record. All return an error if one does, with the text of those
+// where it arose, and the class of it there.
 func Run(ctx context.Context, o RunOptions) (rec *record.Record, err error) {
+	if several(o.World) {
+		var free context.CancelFunc
+		ctx, free = o.World.Context(ctx)
+		defer free()
+		defer func() { failAlone(o.World, err) }()
+	}
+	if err := o.together(ctx); err != nil {
+		return nil, err
+	}
 	if !bench.CheckpointOnly(o.Workload.Workload) {
 		held, free, err := heldManifest(ctx, o.Workload.Workload, o.Manifest)
 		if err != nil {
@@ -90,24 +104,24 @@ func Run(ctx context.Context, o RunOptions) (rec *record.Record, err error) {
 	}
 	unmake := unmade(o.Out)
 	defer func() {
-		if rec == nil {
+		if rec == nil && leads(o.World) {
 			unmake() // the run did not begin
 		}
 	}()
 	r, err := newRun(ctx, &o)
-	if err != nil {
+	if r != nil {
+		defer r.close()
+	}
+	if err := agreed(ctx, o.World, err); err != nil {
 		return nil, err
 	}
-	defer r.close()
-	if !bench.CheckpointOnly(r.w) && !o.OverwriteCheckpoints {
-		if err := r.ownCheckpoints(ctx, r.plan); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.checkRegistered(); err != nil {
+	if err := r.sameData(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.begin(); err != nil {
+	if err := r.sameFolders(ctx); err != nil {
+		return nil, err
+	}
+	if err := agreed(ctx, o.World, r.prepare(ctx)); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -132,6 +146,23 @@ func Run(ctx context.Context, o RunOptions) (rec *record.Record, err error) {
 		}
 	}
 	return r.run(ctx)
+}
+
+// prepare does what is done once before a run: it keeps to what was registered, replaces no strange checkpoints, and enters the run into
+// the journal.
+func (r *run) prepare(ctx context.Context) error {
+	if !leads(r.World) {
+		return nil
+	}
+	if !bench.CheckpointOnly(r.w) && !r.OverwriteCheckpoints {
+		if err := r.ownCheckpoints(ctx, r.plan); err != nil {
+			return err
+		}
+	}
+	if err := r.checkRegistered(); err != nil {
+		return err
+	}
+	return r.begin()
 }
 
 // run is the state of one run.
@@ -177,7 +208,7 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 			return nil, err
 		}
 	}
-	if bench.CheckpointOnly(r.w) && !o.OverwriteCheckpoints {
+	if bench.CheckpointOnly(r.w) && !o.OverwriteCheckpoints && leads(o.World) {
 		plan, err := newPlan(ctx, r.w, nil, valueOf(o.NotBefore))
 		if err != nil {
 			return nil, err
@@ -186,8 +217,10 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 			return nil, err
 		}
 	}
-	if err := freshFolder(o.Out); err != nil {
-		return nil, err
+	if leads(o.World) {
+		if err := freshFolder(o.Out); err != nil {
+			return nil, err
+		}
 	}
 	r.verified = record.Verification{Class: record.HostOnly, Mode: r.w.Benchpin.Verify}
 	if bench.CheckpointOnly(r.w) {
@@ -221,7 +254,7 @@ func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 		r.close()
 		return nil, err
 	}
-	if _, _, err := r.plan.Part(0, 1); err != nil {
+	if err := r.dealt(); err != nil {
 		r.close()
 		return nil, err
 	}
@@ -256,15 +289,6 @@ func (r *run) timesNames() []string {
 	return []string{StepsName}
 }
 
-// timesFile makes a file of step times in the run folder.
-func (r *run) timesFile(name string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(r.Out, name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return nil, fmt.Errorf("step times: %w", err)
-	}
-	return f, nil
-}
-
 // run carries out the plan and writes the record.
 func (r *run) run(ctx context.Context) (*record.Record, error) {
 	saves, err := r.at(ctx, r.Checkpoints, store.FolderOptions{Sync: r.w.Checkpoint.Fsync})
@@ -282,28 +306,28 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 		asked.Checkpoints = r.Checkpoints
 	}
 	env := environment.Collect(ctx, asked)
+	processes, err := r.clusterOf(ctx, env)
+	if err != nil {
+		return nil, err
+	}
 	r.cpuInfo, r.memInfo = procTable("cpuinfo"), procTable("meminfo")
-	options := bench.Options{Plan: r.plan, Checkpoints: saves, CheckpointsDurable: r.w.Checkpoint.Fsync, Saved: saves}
-	var times []*os.File
-	defer func() {
-		for _, f := range times {
-			f.Close()
-		}
-	}()
+	options := bench.Options{Plan: r.plan, Checkpoints: saves, CheckpointsDurable: r.w.Checkpoint.Fsync, Saved: saves, World: r.World}
+	times := &timesFiles{run: r}
+	defer times.close()
 	if only {
-		if err := r.roomForCheckpoints(saves); err != nil {
+		if leads(r.World) {
+			err = r.roomForCheckpoints(saves)
+		}
+		if err := agreed(ctx, r.World, err); err != nil {
 			return nil, err
 		}
 		r.stage("run      %s, %s of %s to write and %d to read", counted(r.plan.Accelerators, "accelerator"), counted(r.plan.Checkpoints, "checkpoint"),
 			gigabytes(int64(r.plan.CheckpointBytes)), r.plan.CheckpointReads)
 		options.Progress = func(p bench.Progress) { r.progress("checkpoints", p.Step, p.Steps, p.Bytes, p.BytesTotal) }
 	} else {
-		for _, name := range r.timesNames() {
-			f, err := r.timesFile(name)
-			if err != nil {
-				return nil, err
-			}
-			times = append(times, f)
+		err := times.open(&options)
+		if err != nil {
+			return nil, err
 		}
 		data, err := r.reading(ctx)
 		if err != nil {
@@ -311,14 +335,16 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 		}
 		defer data.Close()
 		r.uses(record.RoleData, data)
-		if options.Storage, err = r.storageMeter(ctx, data); err != nil {
-			return nil, err
+		if r.firstOnHost() || IsBucket(r.Data) {
+			if options.Storage, err = r.storageMeter(ctx, data); err != nil {
+				return nil, err
+			}
 		}
 		r.stage("run      %s x %s x %s, batch %d, %s to read", counted(r.plan.Epochs, "epoch"), counted(r.plan.StepsPerEpoch, "step"),
 			counted(r.plan.Accelerators, "accelerator"), r.plan.BatchSize, gigabytes(int64(r.plan.BytesTotal)))
-		options.Dataset, options.Data, options.Steps, options.Identity, options.Evict = r.files.dataset(), data, times[0], r.identity, r.evict
-		if len(times) > 1 {
-			options.EvalSteps = times[1]
+		options.Dataset, options.Data, options.Identity, options.Evict = r.files.dataset(), data, r.identity, r.evict
+		if !r.firstOnHost() {
+			options.Evict = func(context.Context) error { return nil }
 		}
 		options.Progress = func(p bench.Progress) {
 			done := int64(p.Epoch-1)*p.Steps + p.Step
@@ -341,7 +367,10 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 	result, effect, err := r.timed(ctx, options)
 	unfollow()
 	env.Buckets = r.buckets()
-	if err != nil && !only {
+	if err == nil {
+		err = r.clocksAgain(ctx, processes)
+	}
+	if err != nil && !only && !several(r.World) {
 		err = r.whoseFault(ctx, err)
 	}
 	if r.files.recipe == nil {
@@ -358,11 +387,14 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 		if r.w.Benchpin.Verify == workload.VerifyAfter {
 			err = r.verify(ctx)
 		} else {
-			err = r.unchanged(ctx)
+			err = agreed(ctx, r.World, r.unchanged(ctx))
 		}
-		if err != nil {
-			result.Complete, result.Reason = false, err.Error()
-		}
+	}
+	if err != nil && result.Complete {
+		result.Complete, result.Reason = false, err.Error()
+	}
+	if !leads(r.World) {
+		return nil, r.followed(ctx, err)
 	}
 	if ierr := r.inlineResult(result); ierr != nil {
 		return nil, errors.Join(err, ierr)
@@ -371,10 +403,9 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 		r.verified.Inline.Effect = effect
 	}
 	rec := r.record(result, env)
-	for _, f := range times {
-		if serr := f.Sync(); serr != nil {
-			return nil, errors.Join(err, fmt.Errorf("step times: %w", serr))
-		}
+	rec.Cluster = processes
+	if serr := times.sync(); serr != nil {
+		return nil, errors.Join(err, serr)
 	}
 	if werr := r.write(rec, result); werr != nil {
 		return nil, errors.Join(err, werr)
@@ -383,7 +414,7 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 		return rec, asVerification(fmt.Errorf("%w (what there is stands in %s, marked incomplete)", err, r.Out))
 	}
 	r.plainReads(ctx, rec)
-	return rec, errors.Join(unstamped, CheckThresholds(r.w, rec))
+	return rec, agreed(ctx, r.World, errors.Join(unstamped, CheckThresholds(r.w, rec)))
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

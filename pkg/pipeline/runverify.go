@@ -24,6 +24,10 @@ func (r *run) look(ctx context.Context) error {
 	known := make([]store.Info, len(r.files.byEntry))
 	index, now, again := 0, time.Now(), false
 	err := r.manifest.Entries(ctx, func(e manifest.Entry) error {
+		if !r.mine(index) {
+			index++
+			return nil
+		}
 		info, err := r.data.StatSettled(e.Path)
 		wanted := &manifest.Side{Size: e.Size, Digest: manifest.FormatDigest(e.Digest)}
 		switch {
@@ -41,18 +45,19 @@ func (r *run) look(ctx context.Context) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("look at the data set: %w", err)
-	}
-	if first := r.known == nil; again && first {
+		err = fmt.Errorf("look at the data set: %w", err)
+	} else if first := r.known == nil; again && first {
 		// What is seen now is what a change from here on differs from.
-		if err := aged(ctx); err != nil {
-			return err
+		if err = aged(ctx); err == nil {
+			r.known = known
+			return r.look(ctx)
 		}
-		r.known = known
-		return r.look(ctx)
+	}
+	if err := agreed(ctx, r.World, err); err != nil {
+		return err
 	}
 	r.known = known
-	return nil
+	return r.shareKnown(ctx)
 }
 
 // verify compares the data set with its manifest without leaving more of it in the page cache than was there.
@@ -81,7 +86,7 @@ func (r *run) verify(ctx context.Context) error {
 	start := time.Now()
 	young := map[string]store.Info{}
 	report, err := manifest.Verify(ctx, r.manifest, uncached, manifest.VerifyOptions{
-		Workers: r.Workers, Select: drawn,
+		Workers: r.Workers, Select: drawn, Share: r.share(),
 		Each: func(index int64, e manifest.Entry, info store.Info) {
 			if fresh(info, start) {
 				young[e.Path] = info
@@ -93,7 +98,7 @@ func (r *run) verify(ctx context.Context) error {
 				replaced = &bench.IdentityError{Path: e.Path, Expected: before[i], Found: info}
 			}
 		},
-		Progress: func(n, done int64) { r.progress("verify", n, files, done, bytes) },
+		Progress: func(n, done int64) { r.progress("verify", r.ofAll(n, files), files, r.ofAll(done, bytes), bytes) },
 	})
 	if err == nil {
 		err = replaced
@@ -102,12 +107,21 @@ func (r *run) verify(ctx context.Context) error {
 		err = r.hashFresh(ctx, uncached, young)
 	}
 	if err != nil {
-		return asVerification(fmt.Errorf("verify the data set: %w", err))
+		err = asVerification(fmt.Errorf("verify the data set: %w", err))
+	}
+	if err := agreed(ctx, r.World, err); err != nil {
+		return err
+	}
+	if err := summed(ctx, r.World, &report.Files, &report.Bytes); err != nil {
+		return err
 	}
 	r.verified.Seconds = time.Since(start).Seconds()
 	r.verified.Files, r.verified.Bytes = record.Int(report.Files), record.Int(report.Bytes)
 	r.verified.ResidentAfter = r.resident()
 	r.known = known
+	if err := r.shareKnown(ctx); err != nil {
+		return err
+	}
 	r.stage("verified %s in %.1f s", gigabytes(report.Bytes), r.verified.Seconds)
 	return nil
 }
@@ -135,6 +149,9 @@ func (r *run) read() iter.Seq[string] {
 
 // resident returns how many bytes of the files that the run reads are in the page cache, or nil where the host does not tell.
 func (r *run) resident() *record.Int {
+	if !leads(r.World) {
+		return nil // the record has what the first process finds on its host
+	}
 	var sum record.Int
 	for name := range r.read() {
 		n, err := r.data.Resident(name)

@@ -147,6 +147,9 @@ func samePlan(ctx context.Context, w *workload.Workload, files *pinnedFiles, v *
 	if !reflect.DeepEqual(plan.Plan, v.Record.Plan) {
 		return nil, nil, differs("plan", difference(plan.Plan, v.Record.Plan))
 	}
+	if f := dealtAgain(v.Record.Cluster, plan); f != nil {
+		return nil, nil, f
+	}
 	if mode := v.Record.Dataset.Verification.Mode; mode != w.Benchpin.Verify {
 		return nil, nil, differs("dataset.verification.mode", fmt.Sprintf("the workload asks for %q, found %q", w.Benchpin.Verify, mode))
 	}

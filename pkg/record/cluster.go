@@ -29,9 +29,10 @@ type ClusterHost struct {
 	Processes int `json:"processes"`
 	// Environment is absent for the host of the first process: the record's environment is it.
 	Environment *Environment `json:"environment,omitempty"`
-	// ClockStart and ClockEnd compare its clock with that of the first process's host, before the run and after it.
-	ClockStart ClockOffset `json:"clock_start"`
-	ClockEnd   ClockOffset `json:"clock_end"`
+	// ClockStart and ClockEnd compare its clock with that of the first process's host, before the run and after it. ClockEnd is absent where
+	// a run failed, so that nobody was there to ask.
+	ClockStart ClockOffset  `json:"clock_start"`
+	ClockEnd   *ClockOffset `json:"clock_end,omitempty"`
 }
 
 // ClockOffset is how far a host's wall clock is ahead of another one.
@@ -73,8 +74,11 @@ func (c *checker) cluster(r *Record) {
 		own := len(k.Processes) > 0 && k.Processes[0].Host == name
 		c.that(own == (h.Environment == nil), at+"environment", "is absent for the host of the first process, and for no other")
 		notNegative(c, at+"clock_start.uncertainty_seconds", h.ClockStart.Uncertainty)
-		notNegative(c, at+"clock_end.uncertainty_seconds", h.ClockEnd.Uncertainty)
-		c.that(!own || h.ClockStart.Seconds == 0 && h.ClockEnd.Seconds == 0, at+"clock_start", "the clock of the first process's host is the one that others are compared with")
+		if end := h.ClockEnd; end != nil {
+			notNegative(c, at+"clock_end.uncertainty_seconds", end.Uncertainty)
+		}
+		c.that(h.ClockEnd != nil || r.Status != StatusComplete, at+"clock_end", "is absent in the record of a complete run")
+		c.that(!own || h.ClockStart.Seconds == 0 && (h.ClockEnd == nil || h.ClockEnd.Seconds == 0), at+"clock_start", "the clock of the first process's host is the one that others are compared with")
 		if e := h.Environment; e != nil {
 			sub := &checker{}
 			sub.environment(e)

@@ -13,8 +13,8 @@ func clustered() *Record {
 	r.Cluster = &Cluster{Class: HostOnly,
 		Processes: []Process{{Host: "alpha", First: 0, Accelerators: 1}, {Host: "beta", First: 1, Accelerators: 1}},
 		Hosts: map[string]ClusterHost{
-			"alpha": {Processes: 1},
-			"beta":  {Processes: 1, Environment: &env, ClockStart: ClockOffset{Seconds: -0.25, Uncertainty: 0.001}, ClockEnd: ClockOffset{Seconds: -0.26, Uncertainty: 0.001}},
+			"alpha": {Processes: 1, ClockEnd: &ClockOffset{}},
+			"beta":  {Processes: 1, Environment: &env, ClockStart: ClockOffset{Seconds: -0.25, Uncertainty: 0.001}, ClockEnd: &ClockOffset{Seconds: -0.26, Uncertainty: 0.001}},
 		}}
 	s := &Storage{FileSystems: []FileSystemTraffic{}, Memory: Figure{Unit: "B", Class: HostOnly, Absent: "not counted"}, LookSeconds: figure(0.1, "s", HostOnly)}
 	asked := *r.Metrics.Epochs[0].BytesAsked.Value
@@ -77,7 +77,8 @@ func TestCheckFindsInCluster(t *testing.T) {
 		"own clock":           {func(r *Record) { host(r, "alpha", func(h *ClusterHost) { h.ClockEnd.Seconds = 1 }) }, "cluster.hosts.alpha.clock_start"},
 		"negative uncertainty": {func(r *Record) { host(r, "beta", func(h *ClusterHost) { h.ClockEnd.Uncertainty = -1 }) },
 			"cluster.hosts.beta.clock_end.uncertainty_seconds"},
-		"traffic of no host": {func(r *Record) { r.Metrics.Epochs[0].Storage.FileSystems[1].Host = "gamma" }, "metrics.epochs[0].storage.file_systems[1].host"},
+		"clock not asked again": {func(r *Record) { host(r, "beta", func(h *ClusterHost) { h.ClockEnd = nil }) }, "cluster.hosts.beta.clock_end"},
+		"traffic of no host":    {func(r *Record) { r.Metrics.Epochs[0].Storage.FileSystems[1].Host = "gamma" }, "metrics.epochs[0].storage.file_systems[1].host"},
 		"traffic of a host, and no cluster": {func(r *Record) {
 			r.Cluster = nil
 			r.Metrics.Epochs[0].Storage.FileSystems[0].Host = ""

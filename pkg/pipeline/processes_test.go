@@ -1,0 +1,280 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/benchpin/benchpin/pkg/attest"
+	"github.com/benchpin/benchpin/pkg/bench"
+	"github.com/benchpin/benchpin/pkg/cluster"
+	"github.com/benchpin/benchpin/pkg/cluster/clustertest"
+	"github.com/benchpin/benchpin/pkg/environment"
+	"github.com/benchpin/benchpin/pkg/record"
+	"github.com/benchpin/benchpin/pkg/workload"
+)
+
+func testTool(t testing.TB) record.Tool {
+	t.Helper()
+	tool, err := environment.Tool("test", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tool
+}
+
+// processesYAML has evaluation, checkpoints, files with several samples and more accelerators than the other small workload.
+const processesYAML = `
+model: {name: small}
+framework: pytorch
+workflow: {train: true, checkpoint: true, evaluation: true}
+dataset: {format: npz, num_files_train: 44, num_files_eval: 21, record_length_bytes: 2500, num_subfolders_train: 3, num_samples_per_file: 2}
+reader: {data_loader: pytorch, batch_size: 1, batch_size_eval: 1, read_threads: 1, file_shuffle: seed, sample_shuffle: seed}
+train: {epochs: 2, computation_time: 0.002}
+evaluation: {eval_time: 0.001}
+checkpoint: {steps_between_checkpoints: 2, type: all_ranks}
+metric: {au: 0.001}
+benchpin: {seed: 7}
+`
+
+func processesWorkload(t testing.TB, set ...string) *workload.Resolved {
+	t.Helper()
+	w, err := workload.Load(workload.Source{Name: "small.yaml", Data: []byte(processesYAML)}, workload.Options{Set: set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// generatedFor is a data set in a folder of its own.
+func generatedFor(t testing.TB, w *workload.Resolved) Layout {
+	t.Helper()
+	l := Layout{t.TempDir()}
+	if _, err := Generate(context.Background(), GenerateOptions{Workload: w.Workload, Data: l.Data(), Manifest: l.Manifest()}); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// runOn runs on so many processes and returns what process 0 returned.
+func runOn(t testing.TB, l Layout, processes, perNode int, change func(rank int, o *RunOptions), w *workload.Resolved) (RunOptions, *record.Record, error) {
+	t.Helper()
+	tool, out := testTool(t), filepath.Join(t.TempDir(), "run")
+	of := func(world *cluster.World) RunOptions {
+		o := RunOptions{Workload: w, Data: l.Data(), Manifest: l.Manifest(), Checkpoints: l.Checkpoints(), Out: out, Journal: filepath.Join(l.Dir, "journal.jsonl"),
+			OverwriteCheckpoints: true, Tool: tool, World: world}
+		if world.Rank() > 0 {
+			o.Out = "" // process 0 says where
+		}
+		if change != nil {
+			change(world.Rank(), &o)
+		}
+		return o
+	}
+	var rec *record.Record
+	err := clustertest.New(processes, perNode).Run(t.Context(), func(ctx context.Context, world *cluster.World) error {
+		r, err := Run(ctx, of(world))
+		if world.Rank() == 0 {
+			rec = r
+		} else if r != nil {
+			return fmt.Errorf("process %d returned a record", world.Rank())
+		}
+		return err
+	})
+	return RunOptions{Out: out}, rec, err
+}
+
+// verifiedArchive packs a result, and verifies the archive.
+func verifiedArchive(t testing.TB, l Layout, out string) *attest.Verification {
+	t.Helper()
+	key, err := attest.GenerateKey(attest.ECDSAP256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := filepath.Join(t.TempDir(), "archive")
+	if _, err := Attest(t.Context(), AttestOptions{Run: out, Manifest: l.Manifest(), Archive: archive, Key: key}); err != nil {
+		t.Fatal(err)
+	}
+	v, err := Verify(t.Context(), archive, []attest.PublicKey{key.Public()}, attest.Policy{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { v.Close() })
+	return v
+}
+
+// TestRunOnProcesses: one record for all processes, with the transcript, plan and checkpoints of one process with as many accelerators,
+// and its archive verifies.
+func TestRunOnProcesses(t *testing.T) {
+	l := generatedFor(t, processesWorkload(t))
+	for _, c := range []struct{ processes, accelerators, perNode int }{{1, 2, 0}, {2, 2, 0}, {2, 4, 1}, {3, 3, 2}, {3, 15, 1}, {4, 20, 2}} {
+		t.Run(fmt.Sprintf("%d x %d", c.processes, c.accelerators/c.processes), func(t *testing.T) {
+			for _, mode := range []string{workload.VerifyBefore, workload.VerifyInline} {
+				w := processesWorkload(t, fmt.Sprintf("benchpin.accelerators=%d", c.accelerators), "benchpin.verify="+mode)
+				_, one, err := runOn(t, l, 1, 0, nil, w)
+				if err != nil {
+					t.Fatal(err)
+				}
+				o, rec, err := runOn(t, l, c.processes, c.perNode, nil, w)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if rec.Transcript.Root != one.Transcript.Root || !reflect.DeepEqual(rec.Transcript, one.Transcript) || !reflect.DeepEqual(rec.Plan, one.Plan) ||
+					rec.Dataset.Root != one.Dataset.Root || rec.Workload.Digest != one.Workload.Digest {
+					t.Errorf("%s: transcript %s, plan %+v; of one process %s, %+v", mode, rec.Transcript.Root, rec.Plan, one.Transcript.Root, one.Plan)
+				}
+				for i, s := range rec.Checkpoints.Saves {
+					if s.Digest != one.Checkpoints.Saves[i].Digest || len(s.Seconds) != c.accelerators {
+						t.Errorf("checkpoint %s: %+v", s.Name, s)
+					}
+				}
+				if v, want := rec.Dataset.Verification, one.Dataset.Verification; v.Files != want.Files || v.Bytes != want.Bytes || v.IdentityRechecked != want.IdentityRechecked {
+					t.Errorf("%s: verified %+v, by one process %+v", mode, v, want)
+				}
+				if a := verifiedArchive(t, l, o.Out); !a.OK() {
+					t.Errorf("%s: the archive does not verify: %v", mode, a.Err())
+				}
+				left, err := filepath.Glob(filepath.Join(o.Out, ".*"))
+				if err != nil || len(left) > 0 {
+					t.Errorf("left in the run folder: %v %v", left, err)
+				}
+				if (rec.Cluster == nil) != (c.processes == 1) {
+					t.Fatalf("cluster: %+v", rec.Cluster)
+				}
+				if k := rec.Cluster; k != nil {
+					hosts := 1
+					if c.perNode > 0 {
+						hosts = (c.processes + c.perNode - 1) / c.perNode
+					}
+					if len(k.Processes) != c.processes || len(k.Hosts) != hosts || k.Processes[0].Host != "node0" {
+						t.Errorf("cluster: %+v", k)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestProcessesThatDoNotFit: what processes cannot agree on is found before anything else, and named with the process.
+func TestProcessesThatDoNotFit(t *testing.T) {
+	w := processesWorkload(t, "benchpin.accelerators=3")
+	l := generatedFor(t, w)
+	elsewhere := generatedFor(t, processesWorkload(t, "benchpin.seed=8"))
+	for name, c := range map[string]struct {
+		change func(t *testing.T, rank int, o *RunOptions)
+		parts  []string
+		class  error
+	}{
+		"workload": {func(t *testing.T, rank int, o *RunOptions) {
+			if rank == 2 {
+				o.Workload = processesWorkload(t, "benchpin.accelerators=3", "train.epochs=3")
+			}
+		}, []string{"workload", "process 2"}, cluster.ErrDisagree},
+		"version": {func(t *testing.T, rank int, o *RunOptions) {
+			if rank == 1 {
+				o.Tool.Version = "v0.0.9"
+			}
+		}, []string{"version of benchpin", "process 1", "v0.0.9"}, cluster.ErrDisagree},
+		"data root": {func(t *testing.T, rank int, o *RunOptions) {
+			if rank == 1 {
+				o.Data, o.Manifest = elsewhere.Data(), elsewhere.Manifest()
+			}
+		}, []string{"process 1", `seed "8"`}, nil},
+		"no manifest": {func(t *testing.T, rank int, o *RunOptions) {
+			if rank == 2 {
+				o.Manifest += ".gone"
+			}
+		}, []string{"process 2", "manifest.json.gone"}, nil},
+		"no data folder": {func(t *testing.T, rank int, o *RunOptions) {
+			if rank == 1 {
+				o.Data += "-gone"
+			}
+		}, []string{"process 1", "data-gone"}, nil},
+		"too few accelerators": {func(t *testing.T, rank int, o *RunOptions) {
+			o.Workload = processesWorkload(t, "benchpin.accelerators=2")
+		}, []string{"2 accelerators on 3 processes"}, bench.ErrImpossible},
+		"other processes than asked for": {func(t *testing.T, rank int, o *RunOptions) {
+			o.Workload = processesWorkload(t, "benchpin.accelerators=4", "benchpin.accelerators_per_process=2")
+		}, []string{"need 2 processes, found 3"}, bench.ErrImpossible},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, rec, err := runOn(t, l, 3, 1, func(rank int, o *RunOptions) { c.change(t, rank, o) }, w)
+			if err == nil || rec != nil {
+				t.Fatalf("it ran: %+v", rec)
+			}
+			for _, p := range c.parts {
+				if !strings.Contains(err.Error(), p) {
+					t.Errorf("expected %q in the error, found: %v", p, err)
+				}
+			}
+			if c.class != nil && !errors.Is(err, c.class) {
+				t.Errorf("expected the class %v, found: %v", c.class, err)
+			}
+			if _, err := os.Lstat(filepath.Join(o.Out, RecordName)); err == nil {
+				t.Error("there is a record")
+			}
+		})
+	}
+}
+
+// TestProcessesFindChangedData: a file that one process finds changed is everybody's error, with its class, and nothing runs.
+func TestProcessesFindChangedData(t *testing.T) {
+	w := processesWorkload(t, "benchpin.accelerators=3")
+	l := generatedFor(t, w)
+	files, err := filepath.Glob(filepath.Join(l.Data(), "train", "*", "*.npz"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(err)
+	}
+	for _, at := range []int{0, 1, 2, len(files) - 1} {
+		b, err := os.ReadFile(files[at])
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := append([]byte{}, b...)
+		changed[len(b)/2] ^= 1
+		if err := os.WriteFile(files[at], changed, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		errs := make([]error, 3)
+		tool, out := testTool(t), filepath.Join(t.TempDir(), "run")
+		_ = clustertest.Run(t.Context(), 3, func(ctx context.Context, world *cluster.World) error {
+			_, errs[world.Rank()] = Run(ctx, RunOptions{Workload: w, Data: l.Data(), Manifest: l.Manifest(), Checkpoints: l.Checkpoints(), Out: out, Tool: tool, World: world})
+			return nil // an error would end the world, and others that are not yet told would hear of that only
+		})
+		for rank, err := range errs {
+			if !errors.Is(err, ErrVerification) || !strings.Contains(err.Error(), filepath.Base(files[at])) {
+				t.Errorf("process %d: %v", rank, err)
+			}
+		}
+		if err := os.WriteFile(files[at], b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestDealtAgain: a record that deals accelerators out otherwise than its workload is refused.
+func TestDealtAgain(t *testing.T) {
+	w := processesWorkload(t, "benchpin.accelerators=5")
+	plan, err := Plan(t.Context(), w.Workload, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := record.Cluster{Processes: []record.Process{{First: 0, Accelerators: 3}, {First: 3, Accelerators: 2}}}
+	if f := dealtAgain(&good, plan); f != nil {
+		t.Error(f)
+	}
+	for _, bad := range [][]record.Process{
+		{{First: 0, Accelerators: 2}, {First: 2, Accelerators: 3}},
+		{{First: 0, Accelerators: 1}, {First: 1, Accelerators: 1}, {First: 2, Accelerators: 3}},
+		make([]record.Process, 6),
+	} {
+		if f := dealtAgain(&record.Cluster{Processes: bad}, plan); f == nil {
+			t.Errorf("%+v: accepted", bad)
+		}
+	}
+}
