@@ -89,38 +89,6 @@ func TestDirectRefused(t *testing.T) {
 	}
 }
 
-// TestDirectBeyond2GiB: offsets and sizes are 64 bits wide; reads beyond 2 and 4 GiB give the bytes there.
-func TestDirectBeyond2GiB(t *testing.T) {
-	root := onDisk(t)
-	f, err := os.Create(filepath.Join(root, "large"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	mark := random(1000)
-	const size = 5<<30 + 777
-	if err := f.Truncate(size); err != nil {
-		t.Skipf("no sparse files here: %v", err)
-	}
-	places := []int64{1<<31 - 500, 1<<32 - 500, size - 1000}
-	for _, off := range places {
-		if _, err := f.WriteAt(mark, off); err != nil {
-			t.Fatal(err)
-		}
-	}
-	o, err := mustFolder(t, root, FolderOptions{Direct: true}).Open("large")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer o.Close()
-	for _, off := range places {
-		got := make([]byte, len(mark))
-		if _, err := o.ReadAt(got, off); err != nil && err != io.EOF || !bytes.Equal(got, mark) {
-			t.Errorf("at byte %d: %v, or other bytes", off, err)
-		}
-	}
-}
-
 // TestCachestatAgrees: cachestat and mincore count the same pages, to the byte at the end of a file.
 func TestCachestatAgrees(t *testing.T) {
 	root := t.TempDir()
