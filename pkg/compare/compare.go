@@ -10,7 +10,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/report"
 )
 
-// ErrOther is wrapped by the error about step times that give other figures than their record has.
+// ErrOther is wrapped by the error about step times, or times of checkpoints, that give other figures than their record has.
 var ErrOther = errors.New("the figures of the record are not those of its step times")
 
 // Run is one run to be compared.
@@ -155,6 +155,16 @@ func of(run int, list []Difference) []Difference {
 
 // check holds the step times of a run to its record: an interval around another figure than the one shown would say nothing.
 func (r *Run) check() error {
+	for _, f := range checkpointFigures() {
+		recorded := r.Record.Metrics.Other[strings.TrimPrefix(f.name, "other.")].Value
+		v, ok := f.values(r.Record)
+		if recorded == nil || !ok || len(v) == 0 {
+			continue
+		}
+		if m := mean(v); math.Abs(m-*recorded) > 1e-9*math.Abs(*recorded) {
+			return fmt.Errorf("%s: %w: %s is %v in the record, and %v by its checkpoints", r.Name, ErrOther, f.name, *recorded, m)
+		}
+	}
 	if r.Steps == nil {
 		return nil
 	}
@@ -206,7 +216,7 @@ func against(a, b *Run, o Options) []Comparison {
 	for _, n := range b.figures() {
 		other[n.Name] = n.Figure
 	}
-	drawn := intervals(a, b, first, other, o)
+	drawn, saved := intervals(a, b, first, other, o), checkpointRatios(a.Record, b.Record, o)
 	var out []Comparison
 	for _, n := range first {
 		f, ok := other[n.Name]
@@ -218,11 +228,14 @@ func against(a, b *Run, o Options) []Comparison {
 			ratio := *c.Other / *c.First
 			c.Ratio = &ratio
 		}
+		checkpoint, ofCheckpoints := saved[n.Name]
 		switch {
 		case c.First == nil:
 			c.Reason = "absent in the first run: " + n.Figure.Absent
 		case c.Other == nil:
 			c.Reason = "absent in this run: " + f.Absent
+		case ofCheckpoints:
+			c.judge(checkpoint)
 		case a.Steps == nil || b.Steps == nil:
 			c.Reason = "no step times"
 		default:
@@ -258,7 +271,7 @@ func intervals(a, b *Run, first []report.Named, other map[string]record.Figure, 
 	return out
 }
 
-// judge gives a figure its verdict. The zero result is that of a figure that does not follow from step times, or is 0.
+// judge gives a figure its verdict. The zero result is that of a figure that follows neither from step times nor from checkpoints, or is 0.
 func (c *Comparison) judge(r result) {
 	e := r.estimate
 	switch {

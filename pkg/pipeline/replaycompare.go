@@ -247,19 +247,33 @@ func seriesOf(ctx context.Context, f io.ReaderAt, size int64, w compare.Window) 
 	return compare.Read(ctx, steps, w)
 }
 
-// checkpointRates compares runs that do nothing but write and read checkpoints. They have too few of them to know the noise.
+// checkpointRates compares runs that do nothing but write and read checkpoints: the rates of both.
 func (r *replay) checkpointRates(was, is *record.Record) {
-	seconds := func(rec *record.Record) (save, load float64) {
-		for _, s := range rec.Checkpoints.Saves {
-			save += slices.Max(append([]float64{0}, s.Seconds...))
+	var parts []string
+	outcome := attest.ReplayWithin
+	for _, c := range compare.CheckpointRates(was, is, compare.Options{}) {
+		what := "written"
+		if c.Load {
+			what = "read back"
 		}
-		for _, l := range rec.Checkpoints.Loads {
-			load += slices.Max(append([]float64{0}, l.Seconds...))
+		if c.Err != nil {
+			if outcome == attest.ReplayWithin {
+				outcome = attest.ReplayUndecided
+			}
+			parts = append(parts, fmt.Sprintf("%s: %v", what, c.Err))
+			continue
 		}
-		return save, load
+		e := c.Estimate
+		switch v := e.Against(r.Tolerance); {
+		case v == compare.Outside:
+			outcome = attest.ReplayOutside
+		case v == compare.Undecided && outcome == attest.ReplayWithin:
+			outcome = attest.ReplayUndecided
+		}
+		parts = append(parts, fmt.Sprintf("%s at %.3f times the original's rate (95 %%: %.3f to %.3f, by the noise between checkpoints)", what, e.Value, e.Low, e.High))
 	}
-	save, load := seconds(was)
-	save2, load2 := seconds(is)
-	r.item(itemPerformance, attest.ReplayUndecided, "too few checkpoints to tell a difference from noise: %.2f s of writing, was %.2f s; %.2f s of reading, was %.2f s",
-		save2, save, load2, load)
+	if len(parts) == 0 {
+		outcome, parts = attest.ReplayUndecided, []string{"no checkpoint took any time"}
+	}
+	r.item(itemPerformance, outcome, "%s; tolerance %g %%", strings.Join(parts, "; "), 100*r.Tolerance)
 }

@@ -29,10 +29,11 @@ func ReportRun(ctx context.Context, path string) (run html.Run, err error) {
 		run.Archive = r.layout.Manifest.SHA256Digest().String()
 	}
 	for _, f := range r.Record.Files {
-		if f.Name != StepsName {
+		to, ok := map[string]**html.Series{StepsName: &run.Steps, EvalStepsName: &run.Eval}[f.Name]
+		if !ok {
 			continue
 		}
-		if run.Steps, err = r.series(ctx, f); err != nil {
+		if *to, err = r.series(ctx, f); err != nil {
 			return run, fmt.Errorf("%s of %s: %w", f.Name, path, err)
 		}
 	}

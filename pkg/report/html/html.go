@@ -27,6 +27,8 @@ type Run struct {
 	Archive string
 	// Steps are the steps of training; nil where the run has none.
 	Steps *Series
+	// Eval are the steps of the passes over the files for evaluation, whose epochs are the passes from 1 on; nil where the run has none.
+	Eval *Series
 	// Verification is what verifying the archive found; nil where nobody did.
 	Verification *Verification
 }

@@ -81,7 +81,7 @@ func steps(t testing.TB, n int) *Series {
 }
 
 func run(t testing.TB) Run {
-	return Run{Name: "runs/a", Record: sample(), Digest: "blake3:r", Archive: "sha256:a", Steps: steps(t, 12), Verification: &Verification{Holds: true, Signers: []string{"k"}, Times: []string{"t"}, Assurance: "a", Notes: []string{"n"},
+	return Run{Name: "runs/a", Record: sample(), Digest: "blake3:r", Archive: "sha256:a", Steps: steps(t, 12), Eval: steps(t, 4), Verification: &Verification{Holds: true, Signers: []string{"k"}, Times: []string{"t"}, Assurance: "a", Notes: []string{"n"},
 		Checks: []report.Check{{Name: "content", Class: "C", OK: true, Evidence: "e", Limits: "l"}, {Name: "form", Class: "C", Problem: "p", Evidence: "e", Limits: "l"}}}}
 }
 
@@ -318,5 +318,54 @@ func TestErrors(t *testing.T) {
 	}
 	if err := Write(full{}, []Run{run(t)}, Options{}); err == nil || !strings.Contains(err.Error(), "disk full") {
 		t.Errorf("a full disk: %v", err)
+	}
+}
+
+// TestEvaluationIsDrawn: the passes have pictures of their own, with percentiles from their own steps.
+func TestEvaluationIsDrawn(t *testing.T) {
+	with := run(t)
+	without := run(t)
+	without.Eval = nil
+	page := write(t, with)
+	for _, want := range []string{`<section id="evaluation"`, "What the accelerators did in the passes", `id="evaluation-1-c"`, `id="evaluation-step-1-c"`, `id="evaluation-load-1-c"`, "pass 1", "pass 2"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("expected %q on the page", want)
+		}
+	}
+	if page := write(t, without); strings.Contains(page, `id="evaluation"`) {
+		t.Error("a run without evaluation has a part about it")
+	}
+	if page := write(t, without, with); !strings.Contains(page, "This run has nothing to show here.") {
+		t.Error("of two runs, the one without evaluation does not say so")
+	}
+	h := new(histogram)
+	for v := range int64(1000) {
+		h.add((v + 1) * 1e6)
+	}
+	for key, want := range map[string]float64{"load_p50": 0.5, "load_p90": 0.9, "load_p99": 0.99, "load_max": 1} {
+		if v, ok := drawn(h)(key); !ok || v < want || v > want*1.001 {
+			t.Errorf("%s: expected %v or less than 0.1 %% above, found %v", key, want, v)
+		}
+	}
+	if _, ok := drawn(new(histogram))("load_p50"); ok {
+		t.Error("a percentile of nothing")
+	}
+}
+
+// TestAdviceOnThePage is there for a run that missed its AU, and for no other.
+func TestAdviceOnThePage(t *testing.T) {
+	r := run(t)
+	if strings.Contains(write(t, r), "Why AU") {
+		t.Error("advice for a run that met its AU")
+	}
+	m := &r.Record.Metrics
+	m.Met, m.AU = ptr(false), fig(40, "%")
+	r.Record.Plan.ComputeSeconds, r.Record.Plan.SamplesPerEpoch, r.Record.Plan.ReadThreads = 0.07, 12, 4
+	for _, page := range []string{write(t, r), write(t, r, run(t))} {
+		for _, want := range []string{"Why AU was not met", "<dt>Measured</dt><dd>readers (2 accelerators, 4 each) worked ", "<dt>Try</dt><dd>--set reader."} {
+			if !strings.Contains(page, want) {
+				t.Errorf("expected %q on the page", want)
+			}
+		}
 	}
 }

@@ -47,6 +47,7 @@ type runView struct {
 	Verdict, Detail         string
 	Proof, ProofTone        string
 	Cautions                []string
+	Advice                  *report.Advice
 	Figures                 []figure
 	Facts                   []fact
 	Machine                 []fact
@@ -96,8 +97,8 @@ func newPage(runs []Run, o Options) *page {
 
 // topics are the sections with pictures; one that no run has anything for is left out.
 func (p *page) topics(runs []Run) {
-	var ends, bytes, save, load float64
-	var least, most [3]float64
+	var ends, evalEnds, bytes, save, load float64
+	var train, eval limits
 	for i := range runs {
 		r := &runs[i]
 		for j := range r.Record.Metrics.Epochs {
@@ -113,18 +114,7 @@ func (p *page) topics(runs []Run) {
 		for _, s := range loads(r.Record) {
 			load = max(load, slices.Max(append(s.seconds, 0)))
 		}
-		if r.Steps == nil {
-			continue
-		}
-		ends = max(ends, float64(r.Steps.end)/1e9)
-		for k, h := range r.Steps.histograms() {
-			if h.n > 0 {
-				if least[k] == 0 || float64(h.min)/1e9 < least[k] {
-					least[k] = max(1e-9, float64(h.min)/1e9)
-				}
-				most[k] = max(most[k], float64(h.max)/1e9)
-			}
-		}
+		ends, evalEnds = max(ends, train.hold(r.Steps)), max(evalEnds, eval.hold(r.Eval))
 	}
 	all := func(t topic, of func(i int, r *Run) ([]*chart, []*table)) {
 		found := false
@@ -158,12 +148,7 @@ func (p *page) topics(runs []Run) {
 		if r.Steps == nil {
 			return nil, nil
 		}
-		var list []*chart
-		names := []struct{ key, title string }{{"step", "Whole steps"}, {"load", "Waiting for data"}, {"compute", "Computing"}}
-		for k, h := range r.Steps.histograms() {
-			list = append(list, spreadOf(id(names[k].key, i), names[k].key, names[k].title, r, h, least[k], most[k]))
-		}
-		return list, nil
+		return train.spreads(func(key string) string { return id(key, i) }, r.Steps, func(*histogram) func(string) (float64, bool) { return recorded(r.Record) }), nil
 	})
 	all(topic{ID: "bytes", Title: "Where the bytes came from", Lead: "What comes from the page cache says nothing about storage."}, func(i int, r *Run) ([]*chart, []*table) {
 		return []*chart{traffic(id("bytes", i), r, bytes)}, nil
@@ -175,6 +160,14 @@ func (p *page) topics(runs []Run) {
 		}
 		return nil, tables
 	})
+	all(topic{ID: "evaluation", Title: "Evaluation", Lead: "The passes over the files for evaluation, from the start of the timed run on. Accelerators do not meet between " +
+		"the steps of a pass, and AU knows nothing of it."}, func(i int, r *Run) ([]*chart, []*table) {
+		if r.Eval == nil {
+			return nil, nil
+		}
+		charts := []*chart{activity(id("evaluation", i), "What the accelerators did in the passes", r.Eval, evalEnds, "pass", "neither: training, and between steps")}
+		return append(charts, eval.spreads(func(key string) string { return id("evaluation-"+key, i) }, r.Eval, drawn)...), nil
+	})
 	all(topic{ID: "checkpoints", Title: "Checkpoints", Lead: "How long each accelerator took. A checkpoint is done when the slowest one is."}, func(i int, r *Run) ([]*chart, []*table) {
 		durable := "Written, not synced: the time may end before the bytes are safe"
 		if r.Record.Checkpoints.Fsync {
@@ -185,13 +178,42 @@ func (p *page) topics(runs []Run) {
 	})
 }
 
+// limits are the least and longest times of the kinds that are drawn, in seconds, over all runs of a page.
+type limits struct{ least, most [3]float64 }
+
+// hold widens the limits by a series, and returns when that ends, in seconds.
+func (l *limits) hold(s *Series) (ends float64) {
+	if s == nil {
+		return 0
+	}
+	for k, h := range s.histograms() {
+		if h.n > 0 {
+			if least := float64(h.min) / 1e9; l.least[k] == 0 || least < l.least[k] {
+				l.least[k] = max(1e-9, least)
+			}
+			l.most[k] = max(l.most[k], float64(h.max)/1e9)
+		}
+	}
+	return float64(s.end) / 1e9
+}
+
+// spreads are the histograms of a series.
+func (l *limits) spreads(id func(key string) string, s *Series, percentiles func(*histogram) func(string) (float64, bool)) []*chart {
+	var list []*chart
+	names := []struct{ key, title string }{{"step", "Whole steps"}, {"load", "Waiting for data"}, {"compute", "Computing"}}
+	for k, h := range s.histograms() {
+		list = append(list, spreadOf(id(names[k].key), names[k].key, names[k].title, h, percentiles(h), l.least[k], l.most[k]))
+	}
+	return list
+}
+
 func (s *Series) histograms() []*histogram { return []*histogram{&s.step, &s.load, &s.compute} }
 
 // view is what the page says of one run beside the pictures.
 func view(n int, r *Run, of int) *runView {
 	rec := r.Record
 	v := &runView{N: n, Name: report.Clean(r.Name), ID: report.Clean(rec.ID), Workload: report.Clean(rec.Workload.Name), When: when(rec),
-		Overrides: report.Clean(strings.Join(rec.Workload.Overrides, " ")), Status: report.Clean(rec.Status), Cautions: report.Cautions(rec)}
+		Overrides: report.Clean(strings.Join(rec.Workload.Overrides, " ")), Status: report.Clean(rec.Status), Cautions: report.Cautions(rec), Advice: report.Advise(rec, nil)}
 	for i, c := range v.Cautions {
 		v.Cautions[i] = strings.TrimPrefix(c, "CAUTION: ")
 	}

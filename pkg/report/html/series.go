@@ -153,6 +153,19 @@ type histogram struct {
 
 const subBits = 10
 
+// quantile is the least time that so many of 1000 do not exceed, but for the width of a bucket.
+func (h *histogram) quantile(permille int64) int64 {
+	need := (h.n*permille + 999) / 1000
+	var seen int64
+	for i, n := range h.counts {
+		if seen += n; n > 0 && seen >= need {
+			_, to := edges(i)
+			return min(int64(to)-1, h.max)
+		}
+	}
+	return h.max
+}
+
 func (h *histogram) add(v int64) {
 	v = min(v, mostTime)
 	if h.n == 0 || v < h.min {

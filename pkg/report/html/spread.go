@@ -10,8 +10,9 @@ import (
 	"github.com/benchpin/benchpin/pkg/report"
 )
 
-// spreadOf is the histogram of one kind of time, from least to most, which all runs of a page share.
-func spreadOf(id, key, title string, r *Run, h *histogram, least, most float64) *chart {
+// spreadOf is the histogram of one kind of time, from least to most, which all runs of a page share. Percentiles are those that the function
+// has; false where it has none.
+func spreadOf(id, key, title string, h *histogram, percentile func(key string) (float64, bool), least, most float64) *chart {
 	if h.n == 0 {
 		return nil
 	}
@@ -43,21 +44,20 @@ func spreadOf(id, key, title string, r *Run, h *histogram, least, most float64) 
 		c.Lines = append(c.Lines, line{pc(x), px(base), pc(x), px(base + 4), "base"})
 		c.Texts = append(c.Texts, text{pc(x), px(base + 18), anchorAt(x), "tick", tickSeconds(v)})
 	}
-	other := r.Record.Metrics.Other
 	c.Data = table{Caption: title, Head: []string{"", "time"}}
 	last := -1.0
 	for _, q := range []struct{ key, label, name string }{{"_p50", "50 %", "median"}, {"_p90", "90 %", "90 % are at most"}, {"_p99", "99 %", "99 % are at most"}, {"_max", "", "longest"}} {
-		f := other[key+q.key]
-		if f.Value == nil {
+		v, ok := percentile(key + q.key)
+		if !ok {
 			continue
 		}
-		c.Data.Rows = append(c.Data.Rows, []string{q.name, report.Seconds(*f.Value)})
+		c.Data.Rows = append(c.Data.Rows, []string{q.name, report.Seconds(v)})
 		if q.label == "" {
 			continue
 		}
-		x := clamp(scale(*f.Value))
+		x := clamp(scale(v))
 		c.Lines = append(c.Lines, line{pc(x), px(top - 14), pc(x), px(base), "mark"})
-		if x-last > 0.13 || last < 0 {
+		if x-last > 0.17 || last < 0 {
 			c.Texts = append(c.Texts, text{pc(x), px(top - 18), anchorAt(x), "tick", q.label})
 			last = x
 		}
@@ -65,6 +65,26 @@ func spreadOf(id, key, title string, r *Run, h *histogram, least, most float64) 
 	c.Desc = fmt.Sprintf("Histogram of %s steps of all accelerators, from %s to %s; the lines are percentiles, which the table has.", report.Count(record.Int(h.n)),
 		report.Seconds(float64(h.min)/1e9), report.Seconds(float64(h.max)/1e9))
 	return c
+}
+
+// recorded are the percentiles of a record.
+func recorded(r *record.Record) func(key string) (float64, bool) {
+	return func(key string) (float64, bool) {
+		f := r.Metrics.Other[key]
+		if f.Value == nil {
+			return 0, false
+		}
+		return *f.Value, true
+	}
+}
+
+// drawn are the percentiles of a series, of which no record has any: never below the exact ones, and above them by less than 0.1 %.
+func drawn(h *histogram) func(key string) (float64, bool) {
+	return func(key string) (float64, bool) {
+		_, q, _ := strings.Cut(key, "_")
+		permille := map[string]int64{"p50": 500, "p90": 900, "p99": 990, "max": 1000}[q]
+		return float64(h.quantile(permille)) / 1e9, h.n > 0
+	}
 }
 
 // tickSeconds is a round time without the digits that a measured one has, tickBytes such a size.
@@ -114,7 +134,7 @@ func axis(least, most float64) (scale func(seconds float64) float64, marks []flo
 	if hi-lo < 2 {
 		steps = []float64{1, 2, 5}
 	}
-	every := max(1, int(math.Ceil((hi-lo)/6)))
+	every := max(1, int(math.Ceil((hi-lo)/5)))
 	for d := int(math.Floor(lo)); d <= int(math.Ceil(hi)); d++ {
 		if (d%every+every)%every != 0 {
 			continue

@@ -38,13 +38,30 @@ func clockTicks(most float64) (at []float64, label []string) {
 
 // utilisation is what accelerators did over time. The axis ends at so many seconds, the same for all runs of a page.
 func utilisation(id string, r *Run, ends float64) *chart {
-	if r.Steps == nil || r.Steps.steps == 0 {
+	c := activity(id, "What the accelerators did over time", r.Steps, ends, "epoch", "neither: between steps")
+	if c == nil {
 		return nil
 	}
-	const top, base = 18.0, 218.0
-	c := &chart{ID: id, Title: "What the accelerators did over time", Height: 244,
-		Legend: []key{{"compute", "computing"}, {"load", "waiting for data"}, {"barrier", "waiting for each other"}, {"none", "neither: between steps"}}}
-	list := r.Steps.shares(mostShares)
+	if v := r.Record.Metrics.Threshold.Value; v != nil && r.Record.Plan.Epochs > 0 {
+		y := activityBase - (activityBase-activityTop)*clamp(*v/100)
+		c.Lines = append(c.Lines, line{"0%", px(y), "100%", px(y), "threshold"})
+		c.Legend = append(c.Legend, key{"threshold", "threshold of AU, " + report.ThresholdText(*v, "%")})
+	}
+	return c
+}
+
+// The upper and lower end of what activity draws.
+const activityTop, activityBase = 18.0, 218.0
+
+// activity is what accelerators did in a series of steps. Its epochs are called as given, and so is the time between them.
+func activity(id, title string, s *Series, ends float64, epoch, between string) *chart {
+	if s == nil || s.steps == 0 {
+		return nil
+	}
+	const top, base = activityTop, activityBase
+	c := &chart{ID: id, Title: title, Height: 244,
+		Legend: []key{{"compute", "computing"}, {"load", "waiting for data"}, {"barrier", "waiting for each other"}, {"none", between}}}
+	list := s.shares(mostShares)
 	from, to := make([]float64, len(list)), make([]float64, len(list))
 	layers := [][]float64{make([]float64, len(list)), make([]float64, len(list)), make([]float64, len(list))}
 	var mean, least float64 = 0, 1
@@ -58,19 +75,14 @@ func utilisation(id string, r *Run, ends float64) *chart {
 	mean /= whole
 	c.Plot = &plot{Y: int(top), Height: int(base - top), Areas: stack(from, to, layers, []string{"compute", "load", "barrier"})}
 	c.frame(top, base, 1, func(v float64) string { return strconv.Itoa(int(math.Round(100*v))) + " %" })
-	if v := r.Record.Metrics.Threshold.Value; v != nil && r.Record.Plan.Epochs > 0 {
-		y := base - (base-top)*clamp(*v/100)
-		c.Lines = append(c.Lines, line{"0%", px(y), "100%", px(y), "threshold"})
-		c.Legend = append(c.Legend, key{"threshold", "threshold of AU, " + report.ThresholdText(*v, "%")})
-	}
-	if e := r.Steps.epochs; len(e) > 1 && len(e) <= 24 {
+	if e := s.epochs; len(e) > 1 && len(e) <= 24 {
 		for _, one := range e {
 			x := float64(one.first) / 1e9 / ends
 			c.Lines = append(c.Lines, line{pc(x), px(2), pc(x), px(base), "epoch"})
-			c.Texts = append(c.Texts, text{pc(x + 0.004), px(12), "start", "tick", "epoch " + strconv.Itoa(one.epoch)})
+			c.Texts = append(c.Texts, text{pc(x + 0.004), px(12), "start", "tick", epoch + " " + strconv.Itoa(one.epoch)})
 		}
 		if len(e) > 8 {
-			c.Texts = slices.DeleteFunc(c.Texts, func(t text) bool { return t.Y == px(12) && t.S != "epoch "+strconv.Itoa(e[0].epoch) })
+			c.Texts = slices.DeleteFunc(c.Texts, func(t text) bool { return t.Y == px(12) && t.S != epoch+" "+strconv.Itoa(e[0].epoch) })
 		}
 	}
 	at, label := clockTicks(ends)
@@ -80,7 +92,7 @@ func utilisation(id string, r *Run, ends float64) *chart {
 	c.Desc = fmt.Sprintf("Stacked areas over %s from the start of the timed run. On average accelerators computed for %.1f %% of all time, at least %.1f %% "+
 		"in each of %d stretches.", report.Seconds(whole), 100*mean, 100*least, len(list))
 	c.Data = table{Caption: "What the accelerators did, in % of their time", Head: []string{"from", "to", "computing", "waiting for data", "waiting for each other"}}
-	for _, s := range r.Steps.shares(24) {
+	for _, s := range s.shares(24) {
 		c.Data.Rows = append(c.Data.Rows, []string{report.Seconds(s.from), report.Seconds(s.to), report.Percent(100 * s.compute), report.Percent(100 * s.load),
 			report.Percent(100 * s.barrier)})
 	}
