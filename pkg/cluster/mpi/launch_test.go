@@ -39,10 +39,7 @@ func launcher(t testing.TB, family string) []string {
 	path, err := exec.LookPath("mpirun." + family)
 	if err != nil {
 		if path, err = exec.LookPath("mpirun"); err != nil {
-			if os.Getenv("CI") == "true" {
-				t.Fatalf("mpirun of %s is missing", family)
-			}
-			t.Skipf("SKIPPED: mpirun of %s is missing", family)
+			missing(t, "mpirun of "+family+" is missing")
 		}
 	}
 	if family == "openmpi" {
@@ -231,10 +228,7 @@ func TestKilled(t *testing.T) {
 		if err := syscall.Kill(pids[victim], syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		begin := time.Now()
-		_, _ = io.Copy(io.Discard, j.stdout)
-		err := j.cmd.Wait()
-		took := time.Since(begin)
+		took, err := j.end(ctx)
 		longest = max(longest, took)
 		if ctx.Err() != nil || err == nil || took > 20*time.Second || !gone(pids, 10*time.Second) {
 			t.Errorf("round %d: rank %d of %d was killed: the job ended after %v with %v:\n%s", round, victim, n, took, err, j.output.String())
@@ -252,8 +246,7 @@ func TestInterrupted(t *testing.T) {
 	if err := j.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = io.Copy(io.Discard, j.stdout)
-	if err := j.cmd.Wait(); err == nil || ctx.Err() != nil || !gone(pids, 10*time.Second) {
+	if _, err := j.end(ctx); err == nil || ctx.Err() != nil || !gone(pids, 10*time.Second) {
 		t.Errorf("ended with %v:\n%s", err, j.output.String())
 	}
 }
@@ -270,8 +263,7 @@ func TestSilent(t *testing.T) {
 	if err := syscall.Kill(pids[1], syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = io.Copy(io.Discard, j.stdout)
-	err := j.cmd.Wait()
+	_, err := j.end(ctx)
 	_ = syscall.Kill(pids[1], syscall.SIGCONT)
 	if err == nil || ctx.Err() != nil || !strings.Contains(j.output.String(), "process 1 on ") ||
 		!strings.Contains(j.output.String(), "it has not been heard of for") || !gone(pids, 10*time.Second) {
