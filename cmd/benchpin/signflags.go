@@ -24,6 +24,7 @@ type signFlags struct {
 	timestamps []string
 
 	fulcio, rekor, token, tokenFile string
+	rekorVersion                    uint32
 }
 
 const keyForms = ": a file, env://NAME (a variable that holds it) or SCHEME://KEY (the program sigstore-kms-SCHEME keeps it)"
@@ -38,7 +39,8 @@ func (f *signFlags) add(cmd *cobra.Command, flag, usage string, trust *trustFlag
 	cmd.Flags().StringVar(&f.key, flag, "", "private `KEY` "+usage)
 	cmd.Flags().StringArrayVar(&f.timestamps, "timestamp-url", nil, "`URL` of an RFC 3161 timestamp authority that is asked for a timestamp of every signature; may be repeated")
 	cmd.Flags().StringVar(&f.fulcio, "fulcio-url", "", "`URL` of a Fulcio-compatible authority that certifies a key made for this one call, in place of --"+flag)
-	cmd.Flags().StringVar(&f.rekor, "rekor-url", "", "`URL` of the Rekor v1 log in which the signatures are entered (with --fulcio-url)")
+	cmd.Flags().StringVar(&f.rekor, "rekor-url", "", "`URL` of the Rekor log in which the signatures are entered (with --fulcio-url)")
+	cmd.Flags().Uint32Var(&f.rekorVersion, "rekor-version", 1, "`version` of that log's interface: 1, or 2, whose entries prove no time and need --timestamp-url")
 	cmd.Flags().StringVar(&f.token, "identity-token", "", "OpenID Connect `token` that says who you are; other users of the machine can see it on a command line, so prefer the variable or the file")
 	cmd.Flags().StringVar(&f.tokenFile, "identity-token-file", "", "`file` that holds the token; it is read when there is something to sign")
 }
@@ -64,6 +66,12 @@ func (f *signFlags) check(roots bool) error {
 		return usagef("--%s and --fulcio-url are two ways to sign: give one", f.flag)
 	case f.rekor == "" && len(f.timestamps) == 0:
 		return usagef("--fulcio-url needs --rekor-url or --timestamp-url: a certificate is for minutes, and somebody must see that it was valid when you signed")
+	case f.rekorVersion != 1 && f.rekorVersion != 2:
+		return usagef("--rekor-version %d: expected 1 or 2", f.rekorVersion)
+	case f.rekor == "" && f.rekorVersion != 1:
+		return usagef("--rekor-version goes with --rekor-url")
+	case f.rekorVersion == 2 && len(f.timestamps) == 0:
+		return usagef("--rekor-version 2 needs --timestamp-url: the entry of such a log proves no time, and a certificate is for minutes")
 	case (f.token == "") == (f.tokenFile == ""):
 		return usagef("--fulcio-url needs --identity-token or --identity-token-file, one of them")
 	}
@@ -116,7 +124,7 @@ func (f *signFlags) keyless(ctx context.Context, t attest.Trusted) (attest.Signe
 	if t.Root == nil {
 		return nil, usagef("--fulcio-url needs --trusted-root: what the authority answers is verified before it is kept")
 	}
-	k, err := sigstore.NewKeyless(ctx, sigstore.KeylessOptions{Fulcio: f.fulcio, Token: f.bearer, Rekor: f.rekor,
+	k, err := sigstore.NewKeyless(ctx, sigstore.KeylessOptions{Fulcio: f.fulcio, Token: f.bearer, Rekor: f.rekor, RekorVersion: f.rekorVersion,
 		Trust: sigstore.Options{TrustedRoot: t.Root, TimestampRoots: t.TimestampRoots}})
 	if errors.Is(err, sigstore.ErrRoots) {
 		return nil, &usageError{err}

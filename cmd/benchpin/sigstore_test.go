@@ -73,6 +73,19 @@ func TestKeylessCommands(t *testing.T) {
 	env["BENCHPIN_IDENTITY_TOKEN"] = token
 	expect(exitDone, "sha256:", "attests the archive already", sign("--trusted-root", at("root.json"), "--rekor-url", s.Rekor)...)
 	delete(env, "BENCHPIN_IDENTITY_TOKEN")
+	// A log of version 2 proves no time.
+	expect(exitUsage, "", "needs --timestamp-url", sign("--trusted-root", at("root.json"), "--identity-token-file", at("token"), "--rekor-url", s.Rekor, "--rekor-version", "2")...)
+	expect(exitUsage, "", "expected 1 or 2", sign("--trusted-root", at("root.json"), "--identity-token-file", at("token"), "--rekor-url", s.Rekor, "--rekor-version", "3")...)
+	two := sigstoretest.New(t)
+	two.Tiles = sigstoretest.NewTiles(t)
+	if err := os.WriteFile(at("two.json"), two.TrustedRoot(t, true), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	expect(exitDone, "", "attestation: ", "verify", archive, "--key", at("out/keys/benchpin.pub"), "--out", at("two.review"), "--fulcio-url", two.Fulcio, "--rekor-url", two.Tiles.URL, "--rekor-version", "2",
+		"--timestamp-url", two.Timestamps.URL, "--trusted-root", at("two.json"), "--identity-token-file", at("token"))
+	if two.Tiles.Asked() != 1 {
+		t.Errorf("the log was asked %d times", two.Tiles.Asked())
+	}
 
 	verify := func(more ...string) []string { return append([]string{"verify", archive}, more...) }
 	who := []string{"--trusted-root", at("root.json"), "--certificate-identity", "dev@example.com"}

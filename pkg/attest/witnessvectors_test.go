@@ -85,8 +85,8 @@ func TestVectorsWitness(t *testing.T) {
 	}
 	paths, err := filepath.Glob(witnessVectorsFolder + "/*.json")
 	must(t, err)
-	if len(paths) < 40 {
-		t.Errorf("%d files, expected at least 40", len(paths))
+	if len(paths) < 60 {
+		t.Errorf("%d files, expected at least 60", len(paths))
 	}
 	good := 0
 	for _, path := range paths {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,7 @@ func makeWitnessVectors(t *testing.T) {
 	m.logs()
 	m.timestamps()
 	m.brackets()
+	m.tiles()
 }
 
 // policy writes a policy document; JSON is YAML.
@@ -286,6 +288,41 @@ func (m *witnessMaker) timestamps() {
 	same("age-young", "not a year old by the timestamp", "", "", stamped.Add(24*time.Hour).Format(time.RFC3339), year)
 	same("age-old", "more than a year old by the timestamp", "policy", fault.Policy, stamped.Add(366*24*time.Hour).Format(time.RFC3339), year)
 	same("age-future", "timestamped later than now", "policy", fault.Policy, stamped.Add(-time.Hour).Format(time.RFC3339), year)
+}
+
+// tiles are attacks on entries of a log of Rekor's version 2, which prove no time.
+func (m *witnessMaker) tiles() {
+	const base = "good-tiles"
+	m.s.Tiles = sigstoretest.NewTiles(m.t)
+	k, err := sigstore.NewKeyless(context.Background(), sigstore.KeylessOptions{Fulcio: m.s.Fulcio, Rekor: m.s.Tiles.URL, RekorVersion: 2, Token: tokenOfSomeone,
+		Trust: sigstore.Options{TrustedRoot: m.s.TrustedRoot(m.t, true)}})
+	must(m.t, err)
+	signer := &sigstore.Stamped{Signer: k, URLs: []string{m.s.Timestamps.URL}, Verifier: believing{}}
+	all := m.policy(m.roots(), whoIs("", ""))
+	m.add(base, witnessVector{Why: "signed by a certificate, logged by a log of version 2 and timestamped", Policy: all, Files: m.archive(signer, nil)})
+	first := func(b map[string]any) map[string]any { return b["tlogEntries"].([]any)[0].(map[string]any) }
+	for name, c := range map[string]struct {
+		why    string
+		class  fault.Class
+		change func(map[string]any)
+	}{
+		"of-another-bundle": {"the log entry of another statement", fault.LogEntry, func(b map[string]any) { b["tlogEntries"] = m.part(base, attest.TestResultType, "tlogEntries") }},
+		"missing":           {"no log entry, where the root has a log", fault.LogEntry, func(b map[string]any) { delete(b, "tlogEntries") }},
+		"no-timestamp":      {"no timestamp: the entry proves no time", fault.Identity, func(b map[string]any) { delete(b, "timestampVerificationData") }},
+		"time-unsigned": {"no timestamp, and a time in the entry that nobody signed", fault.Identity, func(b map[string]any) {
+			delete(b, "timestampVerificationData")
+			first(b)["integratedTime"] = strconv.FormatInt(time.Now().Unix(), 10)
+		}},
+		"other-place": {"the entry at another place of the tree", fault.LogEntry, func(b map[string]any) { first(b)["logIndex"] = "1" }},
+		"no-proof":    {"the entry without a proof", fault.VerificationMaterial, func(b map[string]any) { delete(first(b), "inclusionProof") }},
+	} {
+		v := m.altered(base, m.bundle(base, c.change))
+		v.Why, v.Check, v.Class, v.Policy = c.why, "signatures", c.class, all
+		m.add("tiles-"+name, v)
+	}
+	m.other.Tiles = sigstoretest.NewTiles(m.t)
+	m.add("tiles-other", witnessVector{Why: "the log is another one than the root names", Check: "signatures", Class: fault.LogEntry, Base: base,
+		Policy: m.policy(m.roots("tlogs"), whoIs("", "")), Files: map[string][]byte{}})
 }
 
 func (m *witnessMaker) brackets() {

@@ -23,8 +23,10 @@ type KeylessOptions struct {
 	// for every certificate.
 	Fulcio string
 	Token  func() (string, error)
-	// Rekor is the address of a Rekor v1 log; "" logs nothing, and then a timestamp must prove the time (Stamped).
-	Rekor string
+	// Rekor is the address of a Rekor log, "" for none, and RekorVersion that of its interface: 1, which 0 stands for, or 2. Without a log, and with
+	// one of version 2, whose entries prove no time, a timestamp must (Stamped).
+	Rekor        string
+	RekorVersion uint32
 	// Trust verifies what they answer; its identities are not used.
 	Trust Options
 }
@@ -53,7 +55,7 @@ const margin = 2 * time.Minute
 func NewKeyless(ctx context.Context, o KeylessOptions) (*Keyless, error) {
 	k := &Keyless{o: o, now: time.Now}
 	if o.Rekor != "" {
-		k.logs = append(k.logs, sign.NewRekor(&sign.RekorOptions{BaseURL: o.Rekor}))
+		k.logs = append(k.logs, sign.NewRekor(&sign.RekorOptions{BaseURL: o.Rekor, Version: o.RekorVersion}))
 	}
 	if err := k.certify(ctx); err != nil {
 		return nil, err

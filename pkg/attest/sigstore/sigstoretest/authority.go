@@ -34,6 +34,8 @@ type Sigstore struct {
 	// Fulcio and Rekor are where they answer.
 	Fulcio, Rekor string
 	Timestamps    *Timestamps
+	// Tiles, where it is not nil, is the log that the trusted root has in the place of that at Rekor.
+	Tiles *Tiles
 	// Shift moves the span in which certificates are valid.
 	Shift time.Duration
 	// Silent makes both answer with nothing that was asked for.
@@ -89,7 +91,9 @@ func (s *Sigstore) TrustedRoot(t testing.TB, logs bool) []byte {
 	t.Helper()
 	since, until := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	all := map[string]*root.TransparencyLog{}
-	if logs {
+	if logs && s.Tiles != nil {
+		all[hex.EncodeToString(s.Tiles.id)] = s.Tiles.trusted()
+	} else if logs {
 		for id, l := range s.log.RekorLogs() {
 			raw, err := hex.DecodeString(id)
 			must(t, err)
