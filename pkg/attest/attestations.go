@@ -260,6 +260,11 @@ func (v *verifier) judgeBundle(j *judgedBundle, b oci.Bundle, x expectation) err
 		return nil
 	}
 	f, err := comparePredicate(x.predicates[at].value, s.Predicate)
+	if former := x.predicates[at].former; f != nil && former != nil {
+		if g, ferr := comparePredicate(former, s.Predicate); g == nil && ferr == nil {
+			f = nil
+		}
+	}
 	switch {
 	case err != nil:
 		return err

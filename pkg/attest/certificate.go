@@ -53,7 +53,7 @@ func parseCertificate(raw []byte, h *manifest.Header, headerDigest string) (*cer
 
 // predicate is what is attested about it.
 func (c *certified) predicate() typedPredicate {
-	return typedPredicate{CertificateType, certificatePredicate{Digest: blake3Set(c.digest), Certificate: c.Certificate}}
+	return typedPredicate{kind: CertificateType, value: certificatePredicate{Digest: blake3Set(c.digest), Certificate: c.Certificate}}
 }
 
 // splitCertificate takes the certificate's layer off those behind the files of the record.

@@ -147,26 +147,6 @@ type testResult struct {
 	FailedTests   []string             `json:"failedTests"`
 }
 
-// thresholdTest is the name of the one threshold that a record has, as a test.
-const thresholdTest = "au"
-
-// testResultOf says whether the thresholds were met. One that could not be judged is a warning: neither passed nor failed.
-func testResultOf(r *record.Record) testResult {
-	t := testResult{
-		Configuration: []resourceDescriptor{{Name: "workload", Digest: blake3Set(r.Workload.Digest)}},
-		PassedTests:   []string{}, WarnedTests: []string{}, FailedTests: []string{},
-	}
-	switch met := r.Metrics.Met; {
-	case met == nil:
-		t.Result, t.WarnedTests = "WARNED", append(t.WarnedTests, thresholdTest)
-	case *met:
-		t.Result, t.PassedTests = "PASSED", append(t.PassedTests, thresholdTest)
-	default:
-		t.Result, t.FailedTests = "FAILED", append(t.FailedTests, thresholdTest)
-	}
-	return t
-}
-
 type provenance struct {
 	BuildDefinition buildDefinition `json:"buildDefinition"`
 	RunDetails      runDetails      `json:"runDetails"`
@@ -239,12 +219,20 @@ func blake3Set(digest string) map[string]string {
 type typedPredicate struct {
 	kind  string
 	value any
+	// former is how earlier versions wrote it, nil where they wrote the same; either holds.
+	former any
 }
 
 // predicatesOf returns what is to be attested about a record, the manifest of its data set, and a certificate or nil. It is a pure function of these, so
 // that whoever verifies makes the same predicates and compares.
 func predicatesOf(r *record.Record, recordDigest string, h *manifest.Header, c *certified) ([]typedPredicate, error) {
-	all := []typedPredicate{{ResultType, resultOf(r, recordDigest)}, {TestResultType, testResultOf(r)}}
+	thresholds := thresholdsOf(r)
+	test := typedPredicate{kind: TestResultType, value: testResultOf(r, thresholds)}
+	// Earlier versions told of utilisation alone. That holds where it comes to the same: nobody can leave out the threshold that was missed.
+	if former := testResultOf(r, thresholds[:1]); len(thresholds) > 1 && former.Result == testResultOf(r, thresholds).Result {
+		test.former = former
+	}
+	all := []typedPredicate{{kind: ResultType, value: resultOf(r, recordDigest)}, test}
 	if c != nil {
 		all = append(all, c.predicate())
 	}
@@ -255,5 +243,5 @@ func predicatesOf(r *record.Record, recordDigest string, h *manifest.Header, c *
 	if err != nil {
 		return nil, err
 	}
-	return append(all, typedPredicate{ProvenanceType, p}), nil
+	return append(all, typedPredicate{kind: ProvenanceType, value: p}), nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/benchpin/benchpin/pkg/attest/fault"
@@ -56,8 +57,7 @@ type PreregisteredDataset struct {
 func PreregistrationOf(r *record.Record) (Preregistration, error) {
 	var canonical struct {
 		Benchpin struct {
-			Verify     string             `json:"verify"`
-			Thresholds map[string]float64 `json:"thresholds"`
+			Verify string `json:"verify"`
 		} `json:"benchpin"`
 	}
 	if err := json.Unmarshal(r.Workload.Canonical, &canonical); err != nil {
@@ -69,11 +69,11 @@ func PreregistrationOf(r *record.Record) (Preregistration, error) {
 		Accelerators: r.Plan.Accelerators, Epochs: r.Plan.Epochs, OrderSeed: r.Plan.OrderSeed, Verify: canonical.Benchpin.Verify,
 		Thresholds: map[string]float64{},
 	}
-	for name, least := range canonical.Benchpin.Thresholds {
-		if least > 0 {
-			p.Thresholds[name] = least
-		}
+	least, err := leastOf(r)
+	if err != nil {
+		return Preregistration{}, fmt.Errorf("pre-registration: the workload: %w", err)
 	}
+	maps.Copy(p.Thresholds, least)
 	if r.Plan.AUThreshold > 0 {
 		p.Thresholds["au"] = r.Plan.AUThreshold
 	}

@@ -3,7 +3,6 @@ package attest
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 
 	"github.com/benchpin/benchpin/pkg/attest/fault"
 	"github.com/benchpin/benchpin/pkg/attest/internal/limits"
@@ -57,27 +56,6 @@ func (v *verifier) judge() error {
 	_ = v.add("dataset", record.HostOnly, evidence, "that it was so: only the host saw the files. Replay, or the transcript, say more", faults)
 	_ = v.add("thresholds", record.HostOnly, thresholdEvidence(r), "that the times are true: they are class H", v.judgeThresholds(r))
 	return v.demands(r)
-}
-
-func (v *verifier) judgeThresholds(r *record.Record) []*fault.Fault {
-	if !v.policy.RequireThresholds || (r.Metrics.Met != nil && *r.Metrics.Met) {
-		return nil
-	}
-	return []*fault.Fault{fault.New(fault.Policy, "metrics.au_met", "the policy demands that thresholds are met").In(TitleRecord)}
-}
-
-func thresholdEvidence(r *record.Record) string {
-	figure := func(f record.Figure) string {
-		if f.Value == nil {
-			return "absent (" + shorten(f.Absent) + ")"
-		}
-		return strconv.FormatFloat(*f.Value, 'f', 2, 64) + " " + shorten(f.Unit)
-	}
-	verdict := "could not be judged"
-	if met := r.Metrics.Met; met != nil {
-		verdict = map[bool]string{true: "met", false: "not met"}[*met]
-	}
-	return fmt.Sprintf("accelerator utilisation %s against %s: %s", figure(r.Metrics.AU), figure(r.Metrics.Threshold), verdict)
 }
 
 // recipeSeed returns the seed that a recipe names as text, when it names one.
