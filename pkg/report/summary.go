@@ -53,7 +53,7 @@ func (p *page) runHead(r *record.Record) {
 		p.row(clean(string(r.ReplayOf.Class)), "replay of", text)
 	}
 	if j := r.Journal; j != nil {
-		p.row(clean(string(j.Class)), "attempt", fmt.Sprintf("%d with this workload on this data, by a journal of %d lines", j.Attempt, j.Entries))
+		p.row(clean(string(j.Class)), "attempt", fmt.Sprintf("%d with this workload on this data, by a journal of %s", j.Attempt, plural(j.Entries, "line")))
 	}
 	p.row("H", "machine", machine(&r.Environment))
 	for i := range r.Environment.Folders {

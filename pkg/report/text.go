@@ -25,6 +25,9 @@ func Number(v float64) string { return digits(v) }
 // Count writes a whole number with its thousands apart.
 func Count(n record.Int) string { return count(n) }
 
+// Plural is "1 file" or "2 files".
+func Plural(n record.Int, noun string) string { return plural(n, noun) }
+
 // Verified says in words how a data set was compared with its manifest.
 func Verified(v *record.Verification) string { return verified(v) }
 

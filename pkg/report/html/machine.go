@@ -17,17 +17,17 @@ func facts(r *record.Record) []fact {
 	p, d := &r.Plan, &r.Dataset
 	var list []fact
 	if p.Epochs > 0 {
-		list = append(list, fact{string(p.Class), "Plan", fmt.Sprintf("%d epochs of %s steps, batches of %d, %d accelerators, %d read threads each", p.Epochs, report.Count(p.StepsPerEpoch),
-			p.BatchSize, p.Accelerators, p.ReadThreads)})
+		list = append(list, fact{string(p.Class), "Plan", fmt.Sprintf("%s of %s, batches of %d, %s, %s each", report.Plural(record.Int(p.Epochs), "epoch"), report.Plural(p.StepsPerEpoch, "step"),
+			p.BatchSize, report.Plural(record.Int(p.Accelerators), "accelerator"), report.Plural(record.Int(p.ReadThreads), "read thread"))})
 		kind := "taken as it is"
 		if d.Generated {
 			kind = "generated from seed " + d.Seed
 		}
-		list = append(list, fact{string(d.Class), "Data set", report.Count(d.Files) + " files, " + report.Bytes(float64(d.Bytes)) + ", " + kind},
+		list = append(list, fact{string(d.Class), "Data set", report.Plural(d.Files, "file") + ", " + report.Bytes(float64(d.Bytes)) + ", " + kind},
 			fact{string(d.Verification.Class), "Compared with its manifest", report.Verified(&d.Verification)})
 	}
 	if j := r.Journal; j != nil {
-		list = append(list, fact{string(j.Class), "Attempt", fmt.Sprintf("%d with this workload on this data, by a journal of %d lines", j.Attempt, j.Entries)})
+		list = append(list, fact{string(j.Class), "Attempt", fmt.Sprintf("%d with this workload on this data, by a journal of %s", j.Attempt, report.Plural(j.Entries, "line"))})
 	}
 	if o := r.ReplayOf; o != nil {
 		list = append(list, fact{string(o.Class), "Replay of", "run " + o.Run + ", archive " + o.Archive})

@@ -32,7 +32,7 @@ func (v *runView) proof(r *Run) {
 		v.Signers, v.Times, v.Notes = cleaned(r.Verification.Signers), cleaned(r.Verification.Times), cleaned(r.Verification.Notes)
 		v.Assurance = report.Clean(r.Verification.Assurance)
 		if r.Verification.Holds {
-			v.Proof, v.ProofTone = fmt.Sprintf("Verified: %d checks, signed by who the maker of this page accepts", len(v.Checks)), "good"
+			v.Proof, v.ProofTone = fmt.Sprintf("Verified: %d checks, signed by somebody whom the maker of this page accepts", len(v.Checks)), "good"
 		} else {
 			v.Proof, v.ProofTone = fmt.Sprintf("Verification failed: %d of %d checks", failed, len(v.Checks)), "bad"
 		}
