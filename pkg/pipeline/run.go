@@ -380,7 +380,7 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 		return nil, err
 	}
 	var unstamped error
-	if err == nil {
+	if err == nil && leads(r.World) {
 		unstamped = r.stampTranscript(ctx, &result.Transcript)
 	}
 	if err == nil && !only {

@@ -2,6 +2,7 @@ package sigstore
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -112,8 +113,18 @@ func parseTimestampRoots(data []byte) (*authorities, error) {
 		return nil, fmt.Errorf("%w: found %d certificates, none of which is a self-signed root", ErrRoots, len(others))
 	}
 	a := &authorities{}
+	named := map[string]*x509.Certificate{}
 	for _, r := range roots {
-		a.tsas = append(a.tsas, &root.SigstoreTimestampingAuthority{Root: r, Intermediates: others, URI: r.Subject.String()})
+		// Authorities are told apart by their names: two roots of one name are two authorities, one root that is there twice is one.
+		name := r.Subject.String()
+		if first, ok := named[name]; ok && !first.Equal(r) {
+			name = fmt.Sprintf("%s (SHA-256 %x)", name, sha256.Sum256(r.Raw))
+		}
+		if _, ok := named[name]; ok {
+			continue
+		}
+		named[name] = r
+		a.tsas = append(a.tsas, &root.SigstoreTimestampingAuthority{Root: r, Intermediates: others, URI: name})
 	}
 	return a, nil
 }
