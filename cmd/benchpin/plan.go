@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchpin/benchpin/pkg/pipeline"
+	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/report"
 )
 
@@ -42,6 +43,7 @@ With --manifest the plan is for that data set; without, for the one that the wor
 			w := resolved.Workload
 			return report.Plan(a.stdout, p.Plan, report.PlanExtras{
 				Workload: resolved.Name, Digest: resolved.Digest.String(), Verification: w.Benchpin.Verify, Cold: w.Benchpin.ColdCache, Warnings: p.Notes,
+				KeptBytes: record.Int(p.FileBytes),
 			}, a.style()...)
 		},
 	}

@@ -28,6 +28,9 @@ type Plan struct {
 	SampleSeconds float64
 	// BufferBytes is the size of one read buffer, Reads the largest number of reads that are under way at once.
 	BufferBytes, Reads int
+	// FileBytes is the memory for what the run keeps of the files of the data set, which is not among MemoryBytes. Whoever knows the data set's
+	// files sets it; NewPlan leaves it 0.
+	FileBytes int64
 	// Notes are remarks for people: keys that make no difference here, thresholds that no store can reach.
 	Notes []string
 

@@ -58,6 +58,9 @@ func plan(ctx context.Context, w *workload.Workload, manifestPath string) (*benc
 			return nil, err
 		}
 		plan, err := bench.NewPlan(w, files)
+		if err == nil {
+			plan.FileBytes = keptOf(w, files.recipe.Entries(), 0)
+		}
 		if err == nil && !files.exact() && files.recipe.Available() == nil {
 			plan.Notes = append(plan.Notes, "bytes are estimated: how large a file becomes follows from its content, and is known when it is there")
 		}
@@ -78,7 +81,11 @@ func plan(ctx context.Context, w *workload.Workload, manifestPath string) (*benc
 	if err := files.suits(w); err != nil {
 		return nil, fmt.Errorf("%s: %w", manifestPath, err)
 	}
-	return bench.NewPlan(w, files.dataset())
+	plan, err := bench.NewPlan(w, files.dataset())
+	if err == nil {
+		plan.FileBytes = keptOf(w, len(files.byEntry), files.named())
+	}
+	return plan, err
 }
 
 // newPlan is bench.NewPlanAfter that ends with ctx.

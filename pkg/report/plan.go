@@ -20,6 +20,8 @@ type PlanExtras struct {
 	FreeBytes *int64
 	// Verification is the mode, and Cold how pages are treated before epochs ("none", "start", "epoch").
 	Verification, Cold string
+	// KeptBytes is the memory for what a run keeps of the files of the data set. Less than a megabyte is left out.
+	KeptBytes record.Int
 	// Warnings are printed last.
 	Warnings []string
 }
@@ -71,7 +73,11 @@ func Plan(w io.Writer, plan record.Plan, x PlanExtras, options ...Option) error 
 	} else {
 		p.row("", "checkpoints", "none")
 	}
-	p.row("", "memory", bytesText(float64(plan.MemoryBytes))+" of buffers at most")
+	memory := bytesText(float64(plan.MemoryBytes)) + " of buffers at most"
+	if x.KeptBytes >= 1e6 {
+		memory += ", " + bytesText(float64(x.KeptBytes)) + " for what is kept of files"
+	}
+	p.row("", "memory", memory)
 	p.warnings(x.Warnings)
 	return p.flush(w)
 }
