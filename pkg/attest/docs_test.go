@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/benchpin/benchpin/pkg/attest"
+	"github.com/benchpin/benchpin/schemas"
 )
 
 // classes returns the texts of all classes of faults, from the source of package fault.
@@ -74,4 +75,55 @@ func TestDocumentation(t *testing.T) {
 			t.Errorf("%s names class %q, which does not exist", path, v.Class)
 		}
 	}
+}
+
+// Every field of every predicate with a schema of ours stands on the page, in the table of its predicate.
+func TestFieldsDocumented(t *testing.T) {
+	raw, err := os.ReadFile("../../docs/attestation.md")
+	must(t, err)
+	for file, uri := range map[string]string{
+		attest.ResultSchemaFile: attest.ResultType, attest.ReplaySchemaFile: attest.ReplayType, attest.ReviewSchemaFile: attest.ReviewType,
+		attest.PreregistrationSchemaFile: attest.PreregistrationType,
+	} {
+		_, part, found := strings.Cut(string(raw), "**`"+uri+"`**")
+		if !found {
+			t.Errorf("the page has no part on %s", uri)
+			continue
+		}
+		// Up to the next predicate, or the next chapter.
+		for _, end := range []string{"\n**`http", "\n### ", "\n## "} {
+			part, _, _ = strings.Cut(part, end)
+		}
+		text, err := schemas.FS.ReadFile(file)
+		must(t, err)
+		var schema map[string]any
+		must(t, json.Unmarshal(text, &schema))
+		for path := range propertiesOf(schema) {
+			name := path[strings.LastIndex(path, "/")+1:]
+			if strings.HasPrefix(path, "http") {
+				name = path
+			}
+			if !strings.Contains(part, "`"+name+"`") && !strings.Contains(part, "`"+name+"[") && !strings.Contains(part, "."+name+"`") &&
+				!strings.Contains(part, "."+name+"[") && !strings.Contains(part, "`"+name+".") {
+				t.Errorf("%s: %s is not documented", uri, path)
+			}
+		}
+	}
+}
+
+// propertiesOf yields the paths of all properties of a schema, two levels deep: what a predicate is made of.
+func propertiesOf(schema map[string]any) map[string]bool {
+	all := map[string]bool{}
+	top, _ := schema["properties"].(map[string]any)
+	for name, v := range top {
+		all[name] = true
+		inner, _ := v.(map[string]any)
+		nested, _ := inner["properties"].(map[string]any)
+		for below := range nested {
+			if !strings.HasPrefix(name, "http") {
+				all[name+"/"+below] = true
+			}
+		}
+	}
+	return all
 }
