@@ -8,7 +8,6 @@ import (
 
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/pipeline"
-	"github.com/benchpin/benchpin/pkg/store"
 	"github.com/benchpin/benchpin/pkg/workload"
 )
 
@@ -80,10 +79,22 @@ func (a *app) dataGenerateCommand() *cobra.Command {
 		Long: `Generate a workload's data set from its seed and write its manifest, hashing while writing. The same workload and seed give the same
 bytes on every machine. Standard output is the root of the manifest.
 
-An interrupted generation is resumed by the same command. A folder that holds anything else is refused.`,
-		Example: "  benchpin data generate quickstart --data ./qs",
-		Args:    oneWorkload,
+An interrupted generation is resumed by the same command. A folder that holds anything else is refused.
+
+Started by an MPI launcher (mpirun -np 4 benchpin data generate ...), each process makes its share of the files.`,
+		Example:     "  benchpin data generate quickstart --data ./qs",
+		Args:        oneWorkload,
+		Annotations: map[string]string{several: ""},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			world, ctx, free, err := a.together(cmd)
+			if err != nil {
+				return err
+			}
+			defer free()
+			tool, err := a.tool(world)
+			if err != nil {
+				return err
+			}
 			resolved, err := a.load(cmd, &flags, args)
 			if err != nil {
 				return err
@@ -93,8 +104,8 @@ An interrupted generation is resumed by the same command. A folder that holds an
 			}
 			notify, end := a.notify()
 			defer end()
-			h, err := pipeline.Generate(cmd.Context(), pipeline.GenerateOptions{Workload: resolved.Workload, Data: data.data,
-				Manifest: data.manifest, Workers: data.workers, Notify: notify})
+			h, err := pipeline.Generate(ctx, pipeline.GenerateOptions{Workload: resolved.Workload, Data: data.data,
+				Manifest: data.manifest, Workers: data.workers, World: world, Tool: tool, Notify: notify})
 			if err != nil {
 				return err
 			}
@@ -122,36 +133,30 @@ where the manifest has some beside it, are checked too. The page cache is left n
 
 --metadata-only opens no file and compares which files are there, and their sizes: soon done, and no evidence of any byte.
 
+Started by an MPI launcher, each process hashes its share of the files.
+
 Objects of a bucket (--data s3://BUCKET/PREFIX) are read with the server and the credentials that the environment names: AWS_ENDPOINT_URL,
 AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or the shared credentials file.`,
-		Example: "  benchpin data verify --data ./qs",
-		Args:    noArguments,
+		Example:     "  benchpin data verify --data ./qs",
+		Args:        noArguments,
+		Annotations: map[string]string{several: ""},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := data.complete(nil); err != nil {
 				return err
 			}
-			m, err := manifest.Open(data.manifest)
-			if err != nil {
-				return fmt.Errorf("%w; \"benchpin data generate\" and \"benchpin data pin\" make manifests, --manifest names another", err)
-			}
-			defer m.Close()
-			groups, err := manifest.OpenGroupsIfAny(data.manifest, m)
+			world, ctx, free, err := a.together(cmd)
 			if err != nil {
 				return err
 			}
-			if groups != nil {
-				defer groups.Close()
-			}
-			st, err := pipeline.OpenData(cmd.Context(), data.data, store.FolderOptions{Uncached: true, Resident: true})
+			defer free()
+			tool, err := a.tool(world)
 			if err != nil {
 				return err
 			}
-			defer st.Close()
 			notify, end := a.notify()
 			defer end()
-			h := m.Header()
-			report, err := manifest.Verify(cmd.Context(), m, st, manifest.VerifyOptions{Workers: data.workers, Groups: groups, MetadataOnly: metadataOnly,
-				Progress: func(files, bytes int64) { notify.Progress("verify", files, h.Count, bytes, h.Bytes) }})
+			h, report, err := pipeline.VerifyData(ctx, pipeline.VerifyDataOptions{Data: data.data, Manifest: data.manifest, Workers: data.workers,
+				MetadataOnly: metadataOnly, World: world, Tool: tool, Notify: notify})
 			end()
 			var mismatch *manifest.MismatchError
 			if err != nil && !errors.As(err, &mismatch) {

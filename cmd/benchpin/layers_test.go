@@ -58,7 +58,7 @@ var allowedImports = map[string][]string{
 	"pkg/live":        {},
 	"pkg/report":      {"pkg/record", "pkg/workload"},
 	"pkg/report/html": {"pkg/record", "pkg/report"},
-	"pkg/datagen":     {"pkg/format", "pkg/manifest", "pkg/manifest/blake", "pkg/store", "pkg/stream", "pkg/workload"},
+	"pkg/datagen":     {"pkg/cluster", "pkg/format", "pkg/manifest", "pkg/manifest/blake", "pkg/store", "pkg/stream", "pkg/workload"},
 
 	"pkg/bench/sampler":    {},
 	"pkg/bench/loader":     {"pkg/format", "pkg/manifest/blake", "pkg/store"},

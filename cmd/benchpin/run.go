@@ -60,11 +60,10 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 		Args:        oneWorkload,
 		Annotations: map[string]string{several: ""},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			world, err := a.world(cmd.Context())
+			world, ctx, free, err := a.together(cmd)
 			if err != nil {
 				return err
 			}
-			ctx, free := world.Context(cmd.Context())
 			defer free()
 			verify.set(&flags)
 			if err := pinned.set(cmd, &flags); err != nil {

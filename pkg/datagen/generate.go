@@ -12,8 +12,7 @@ import (
 	"runtime"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/benchpin/benchpin/pkg/cluster"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/manifest/blake"
 	"github.com/benchpin/benchpin/pkg/store"
@@ -32,6 +31,9 @@ type Options struct {
 	Workers int
 	// Manifest is the path of the manifest's header (NAME.json); "" writes none. It must not lie in the data folder.
 	Manifest string
+	// World are the processes that make the data set together, this one among them; each makes its share of the files, into the same store.
+	// Nil: this one makes all. Process 0 looks at the folder and writes the manifest, and alone returns its header.
+	World *cluster.World
 	// Progress, if not nil, is called after each piece of at most 1 MiB, never two calls at once.
 	Progress func(Progress)
 }
@@ -61,31 +63,23 @@ func Generate(ctx context.Context, st Store, r Recipe, o Options) (h manifest.He
 	if err := r.Available(); err != nil {
 		return manifest.Header{}, err
 	}
-	if err := checkManifestPath(st, o.Manifest); err != nil {
-		return manifest.Header{}, err
+	if !o.leads() {
+		return manifest.Header{}, follow(ctx, st, r, o)
 	}
-	unlock, err := prepareRoot(st)
-	if err != nil {
-		return manifest.Header{}, err
+	if o.several() {
+		if err := o.World.Handshake(ctx, map[string]string{"recipe": string(r.raw)}); err != nil {
+			return manifest.Header{}, err
+		}
 	}
+	g := &generator{st: st, r: r, o: o}
+	unlock, err := g.begin(ctx)
 	defer unlock()
-	have, err := inspect(ctx, st, r)
-	if err != nil {
+	have := g.have
+	checking := !have.marker && have.files > 0 && have.files < r.Entries()
+	if _, err := o.tell(ctx, begun{Marked: have.marker, Files: have.files, Checking: checking}, err); err != nil {
 		return manifest.Header{}, err
 	}
-	g := &generator{st: st, r: r, o: o, have: have}
-	total, err := r.totalBytes(ctx)
-	if err != nil {
-		return manifest.Header{}, err
-	}
-	if err := checkSpace(st, total-have.bytes); err != nil {
-		return manifest.Header{}, err
-	}
-	g.progress.AllFiles, g.progress.AllBytes = int64(r.Entries()), total
-	if !r.Exact() {
-		g.progress.AllBytes = -1
-	}
-	if !have.marker && have.files > 0 && have.files < r.Entries() {
+	if checking {
 		// Before the first write, everything that is there must prove to be of this data set.
 		g.checking = true
 		if err := g.files(ctx, func(manifest.Entry, [][32]byte) error { return nil }); err != nil {
@@ -93,27 +87,70 @@ func Generate(ctx context.Context, st Store, r Recipe, o Options) (h manifest.He
 		}
 		g.checking, g.progress.Files, g.progress.Bytes = false, 0, 0
 	}
-	for _, name := range have.temporary {
-		if err := st.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err = g.clear()
+	if _, err := o.tell(ctx, begun{Marked: have.marker || g.mark}, err); err != nil {
+		return manifest.Header{}, err
+	}
+	if o.several() {
+		if err := o.World.Agree(ctx, nil); err != nil { // all see the folder
 			return manifest.Header{}, err
 		}
 	}
-	if !have.marker && have.files < r.Entries() {
-		if err := write(st, Marker, r.raw); err != nil {
-			return manifest.Header{}, err
+	h, err = g.pin(ctx)
+	if err == nil && (have.marker || g.mark) {
+		err = st.Remove(Marker)
+	}
+	if o.several() && o.World.Err() != nil {
+		return manifest.Header{}, err
+	}
+	if _, err := o.tell(ctx, begun{}, err); err != nil {
+		return manifest.Header{}, err
+	}
+	return h, nil
+}
+
+// begin prepares the folder and looks at what is in it. unlock is never nil.
+func (g *generator) begin(ctx context.Context) (unlock func(), err error) {
+	unlock = func() {}
+	if err := checkManifestPath(g.st, g.o.Manifest); err != nil {
+		return unlock, err
+	}
+	locked, err := prepareRoot(g.st)
+	if err != nil {
+		return unlock, err
+	}
+	unlock = locked
+	if g.have, err = inspect(ctx, g.st, g.r); err != nil {
+		return unlock, err
+	}
+	total, err := g.r.totalBytes(ctx)
+	if err != nil {
+		return unlock, err
+	}
+	if err := checkSpace(g.st, total-g.have.bytes); err != nil {
+		return unlock, err
+	}
+	g.progress.AllFiles, g.progress.AllBytes = int64(g.r.Entries()), total
+	if !g.r.Exact() {
+		g.progress.AllBytes = -1
+	}
+	return unlock, nil
+}
+
+// clear removes what a process that was killed left behind, and marks the folder as one that is being generated into.
+func (g *generator) clear() error {
+	for _, name := range g.have.temporary {
+		if err := g.st.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if !g.have.marker && g.have.files < g.r.Entries() {
+		if err := write(g.st, Marker, g.r.raw); err != nil {
+			return err
 		}
 		g.mark = true
 	}
-	h, err = g.pin(ctx)
-	if err != nil {
-		return manifest.Header{}, err
-	}
-	if have.marker || g.mark {
-		if err := st.Remove(Marker); err != nil {
-			return manifest.Header{}, err
-		}
-	}
-	return h, nil
+	return nil
 }
 
 // prepareRoot makes the folder of a store that is one, and locks it.
@@ -170,60 +207,20 @@ type made struct {
 
 // files makes all files with all workers, and calls add with their entries, and the digests of their groups, in the order of their paths.
 func (g *generator) files(ctx context.Context, add func(manifest.Entry, [][32]byte) error) error {
-	type slot struct {
-		spec FileSpec
-		done chan made
+	if g.o.several() {
+		return g.shares(ctx, add)
 	}
-	workers := g.o.Workers
-	if workers < 1 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	jobs, order := make(chan slot), make(chan slot, window)
-	group.Go(func() error {
-		defer close(jobs)
-		defer close(order)
-		for _, f := range g.r.Sorted() {
-			s := slot{f, make(chan made, 1)}
-			for _, to := range []chan slot{order, jobs} {
-				select {
-				case to <- s:
-				case <-ctx.Done():
-					return context.Cause(ctx)
-				}
-			}
-		}
-		return nil
+	return g.make(ctx, func(s slot, f made) error {
+		return add(manifest.Entry{Path: s.spec.Path, Size: f.size, Digest: f.digest}, f.groups)
 	})
-	for range min(workers, g.r.Entries()) {
-		group.Go(func() error {
-			w := g.newWorker()
-			for s := range jobs {
-				file, err := w.file(ctx, s.spec)
-				if err != nil {
-					return err
-				}
-				g.report(1, 0)
-				s.done <- file
-			}
-			return nil
-		})
+}
+
+// workers is how many files are made at once.
+func (g *generator) workers() int {
+	if g.o.Workers < 1 {
+		return runtime.GOMAXPROCS(0)
 	}
-	group.Go(func() error {
-		for s := range order {
-			select {
-			case f := <-s.done:
-				e := manifest.Entry{Path: s.spec.Path, Size: f.size, Digest: f.digest}
-				if err := add(e, f.groups); err != nil {
-					return err
-				}
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}
-		return nil
-	})
-	return group.Wait()
+	return g.o.Workers
 }
 
 func (g *generator) report(files, n int64) {

@@ -11,8 +11,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/benchpin/benchpin/pkg/cluster"
 	"github.com/benchpin/benchpin/pkg/datagen"
 	"github.com/benchpin/benchpin/pkg/manifest"
+	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/store"
 	"github.com/benchpin/benchpin/pkg/workload"
 )
@@ -25,6 +27,11 @@ type GenerateOptions struct {
 	Data, Manifest string
 	// Workers is how many files are written at once; below 1: the number of cores.
 	Workers int
+	// World are the processes that make the data set together, this one among them; nil: it alone does. All are given the same options;
+	// process 0 writes the manifest, and alone returns its header and is told what goes on.
+	World *cluster.World
+	// Tool identifies this program, where World has several processes: all must be the same.
+	Tool record.Tool
 	Notify
 }
 
@@ -33,6 +40,19 @@ type GenerateOptions struct {
 // manifest says that this data set was made there, and it was altered since. A manifest of an address s3://BUCKET/[PREFIX/]NAME.json is
 // written here and put there when the data set is complete.
 func Generate(ctx context.Context, o GenerateOptions) (h manifest.Header, err error) {
+	if several(o.World) {
+		var free context.CancelFunc
+		ctx, free = o.World.Context(ctx)
+		defer free()
+		defer func() { failAlone(o.World, err) }()
+		if err := sameTool(ctx, o.World, o.Tool); err != nil {
+			return h, err
+		}
+	}
+	if !leads(o.World) {
+		o.Notify, o.Manifest = Notify{}, ""
+		return generate(ctx, o)
+	}
 	p, err := placeManifest(ctx, o.Workload, o.Data, o.Manifest)
 	if err != nil {
 		return h, err
@@ -67,11 +87,14 @@ func generate(ctx context.Context, o GenerateOptions) (manifest.Header, error) {
 	o.stage("generate %s into %s", counted(recipe.Files(), "file"), o.Data)
 	start := time.Now()
 	h, err := datagen.Generate(ctx, st, recipe, datagen.Options{
-		Workers: generators(o.Data, o.Workers), Manifest: o.Manifest,
+		Workers: generators(o.Data, o.Workers), Manifest: o.Manifest, World: o.World,
 		Progress: func(p datagen.Progress) { o.progress("generate", p.Files, p.AllFiles, p.Bytes, p.AllBytes) },
 	})
 	if err != nil {
 		return manifest.Header{}, asVerification(fmt.Errorf("generate: %w", err))
+	}
+	if !leads(o.World) {
+		return h, nil
 	}
 	took := time.Since(start).Seconds()
 	o.stage("pinned   %s, %s, root %s (%.1f s, %s/s)", counted(h.Count, "file"), gigabytes(h.Bytes), h.Root, took, gigabytes(int64(float64(h.Bytes)/took)))

@@ -55,6 +55,15 @@ func agreed(ctx context.Context, w *cluster.World, err error) error {
 	return c
 }
 
+// told is agreed for an error that the first process alone can have: there it stays as it is.
+func told(ctx context.Context, w *cluster.World, err error) error {
+	all := agreed(ctx, w, err)
+	if err == nil || !several(w) || !errors.Is(all, cluster.ErrAgreed) {
+		return all
+	}
+	return &common{text: err.Error(), errs: []error{err, cluster.ErrAgreed}}
+}
+
 // classes are those of errors that the other processes are told, the last where there are several.
 func classes() []error { return []error{ErrThreshold, ErrVerification} }
 
@@ -114,6 +123,12 @@ func (o *RunOptions) together(ctx context.Context) error {
 		"binary of benchpin": o.Tool.Binary, "platform": o.Tool.Platform, "checkpoint folder": o.Checkpoints, "--not-before-value": valueOf(o.NotBefore), "--redact": strconv.FormatBool(o.Redact),
 		"--observer-effect": strconv.FormatBool(o.ObserverEffect), "--overwrite-checkpoints": strconv.FormatBool(o.OverwriteCheckpoints),
 	})
+}
+
+// sameTool makes sure that all processes are of one program.
+func sameTool(ctx context.Context, w *cluster.World, t record.Tool) error {
+	return w.Handshake(ctx, map[string]string{"version of benchpin": t.Version, "commit of benchpin": t.Commit, "binary of benchpin": t.Binary,
+		"platform": t.Platform})
 }
 
 // sameData makes sure that all processes have opened the same manifest.

@@ -15,6 +15,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/cluster"
 	"github.com/benchpin/benchpin/pkg/cluster/clustertest"
 	"github.com/benchpin/benchpin/pkg/environment"
+	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/workload"
 )
@@ -277,4 +278,84 @@ func TestDealtAgain(t *testing.T) {
 			t.Errorf("%+v: accepted", bad)
 		}
 	}
+}
+
+// TestProcessesGenerateAndVerifyData: several processes make a data set together, and find what one finds in it.
+func TestProcessesGenerateAndVerifyData(t *testing.T) {
+	w := processesWorkload(t)
+	one := generatedFor(t, w)
+	l, tool := Layout{t.TempDir()}, testTool(t)
+	err := clustertest.New(3, 1).Run(t.Context(), func(ctx context.Context, world *cluster.World) error {
+		_, err := Generate(ctx, GenerateOptions{Workload: w.Workload, Data: l.Data(), Manifest: l.Manifest(), World: world, Tool: tool})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{l.Manifest(), manifest.EntriesPath(l.Manifest())} {
+		a, aerr := os.ReadFile(path)
+		b, berr := os.ReadFile(filepath.Join(one.Dir, filepath.Base(path)))
+		if aerr != nil || berr != nil || string(a) != string(b) {
+			t.Errorf("%s is another than that of one process: %v %v", filepath.Base(path), aerr, berr)
+		}
+	}
+	verify := func(processes int, metadataOnly bool) (report manifest.Report, errs []error) {
+		errs = make([]error, processes)
+		_ = clustertest.New(processes, 1).Run(t.Context(), func(ctx context.Context, world *cluster.World) error {
+			_, r, err := VerifyData(ctx, VerifyDataOptions{Data: l.Data(), Manifest: l.Manifest(), MetadataOnly: metadataOnly, World: world, Tool: tool})
+			if errs[world.Rank()] = err; world.Rank() == 0 {
+				report = r
+			}
+			return nil
+		})
+		return report, errs
+	}
+	same := func(what string) {
+		t.Helper()
+		for _, metadataOnly := range []bool{false, true} {
+			want, wrong := verify(1, metadataOnly)
+			for _, processes := range []int{2, 3, 4} {
+				found, errs := verify(processes, metadataOnly)
+				if !reflect.DeepEqual(found, want) {
+					t.Errorf("%s: %d processes report %+v, one %+v", what, processes, found, want)
+				}
+				for process, err := range errs {
+					if (err == nil) != (wrong[0] == nil) || err != nil && process > 0 && !errors.Is(err, ErrVerification) {
+						t.Errorf("%s: process %d of %d: %v, one process: %v", what, process, processes, err, wrong[0])
+					}
+				}
+				if mismatch := (*manifest.MismatchError)(nil); wrong[0] != nil && (!errors.As(errs[0], &mismatch) || errs[0].Error() != wrong[0].Error()) {
+					t.Errorf("%s: %d processes: %v, one: %v", what, processes, errs[0], wrong[0])
+				}
+			}
+		}
+	}
+	same("as it was made")
+	files, err := filepath.Glob(filepath.Join(l.Data(), "train", "*", "*.npz"))
+	if err != nil || len(files) != 44 {
+		t.Fatal(files, err)
+	}
+	change := func(path string) {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[len(b)/2] ^= 1
+		if err := os.WriteFile(path, b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(files[3])
+	same("a file is changed")
+	for _, f := range files[10:14] {
+		change(f)
+	}
+	if err := errors.Join(os.Remove(files[20]), os.Remove(files[21]), os.WriteFile(filepath.Join(l.Data(), "extra"), []byte("x"), 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	same("some are changed, missing and there in addition")
+	if err := os.Rename(files[30], files[30]+".old"); err != nil {
+		t.Fatal(err)
+	}
+	same("and one is renamed")
 }
