@@ -336,15 +336,13 @@ func parseForeign(payload []byte) (*foreignStatement, error) {
 // judgeForeign looks at a bundle that is none of ours: signed by an accepted key, with an in-toto statement that other programs write,
 // such as cosign's, which is still Statement/v0.1 and knows only the archive's sha256.
 func (v *verifier) judgeForeign(j *judgedBundle, announced string, raw []byte) {
-	b, err := parseBundle(raw)
+	b, err := parseWitnessed(raw)
 	if err != nil {
 		return
 	}
-	key, err := b.verify(v.keys)
-	if err != nil {
+	if j.Key, j.Times, err = v.foreignSigner(b, raw); err != nil {
 		return
 	}
-	j.Key = key.Hint()
 	s, err := parseForeign(b.Envelope.Payload)
 	if err != nil {
 		return
@@ -353,6 +351,7 @@ func (v *verifier) judgeForeign(j *judgedBundle, announced string, raw []byte) {
 	if announced != s.PredicateType {
 		return
 	}
+	// It is about this archive where any of its subjects is.
 	for _, subject := range s.Subject {
 		if v.v.Archive != (oci.Digests{}) && subject.Digest["sha256"] == v.v.Archive.Hex() {
 			j.Status = Other
@@ -360,4 +359,45 @@ func (v *verifier) judgeForeign(j *judgedBundle, announced string, raw []byte) {
 			return
 		}
 	}
+}
+
+// foreignSigner is who signed a bundle whose form was checked: an accepted key, or an accepted identity, with the times at which third parties
+// saw it.
+func (v *verifier) foreignSigner(b *bundle, raw []byte) (string, []TrustedTime, error) {
+	var wide witnessedBundle
+	if err := strictjson.Unmarshal(raw, limits.BundleBytes, &wide); err != nil {
+		return "", nil, err
+	}
+	m, w := wide.VerificationMaterial, v.policy.Witness
+	if m.bare() {
+		key, err := b.verify(v.keys)
+		if err != nil {
+			return "", nil, err
+		}
+		return key.Hint(), nil, nil
+	}
+	if w == nil || (m.Certificate != nil && !w.Identifies()) {
+		return "", nil, fault.New(fault.VerificationMaterial, "verificationMaterial", "nobody is trusted for what it carries")
+	}
+	var key *PublicKey
+	if m.PublicKey != nil {
+		k, err := b.signer(v.keys)
+		if err != nil {
+			return "", nil, err
+		}
+		key = &k
+	}
+	t, err := w.Examine(raw, key)
+	switch {
+	case err != nil:
+		return "", nil, err
+	case key == nil && (t.Signer == "" || len(t.Times) == 0):
+		return "", nil, fault.New(fault.Identity, "verificationMaterial.certificate", "nothing proves who signed")
+	case key == nil:
+		return t.Signer, t.Times, nil
+	}
+	if f := key.validAt(t.Times); f != nil {
+		return "", nil, f
+	}
+	return key.Hint(), t.Times, nil
 }

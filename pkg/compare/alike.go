@@ -39,6 +39,14 @@ func isRule(key string) bool {
 	return false
 }
 
+// drawnWith is the public value that the order of samples was drawn with.
+func drawnWith(r *record.Record) string {
+	if r.NotBefore == nil {
+		return none
+	}
+	return r.NotBefore.Value
+}
+
 // Unlike lists what makes two records no like things: an incomplete run, another data root, another schedule (what was read, in which order,
 // by the transcript), other rules, another workload. Records without a difference may be compared. Run of each is 1.
 func Unlike(a, b *record.Record) []Difference {
@@ -49,6 +57,7 @@ func Unlike(a, b *record.Record) []Difference {
 		d.list = append(d.list, Difference{Run: 1, Item: "status", Field: "status", First: a.Status, Other: b.Status})
 	}
 	d.add("data root", "dataset.root", a.Dataset.Root, b.Dataset.Root)
+	d.add("schedule", "not_before.value", drawnWith(a), drawnWith(b))
 	d.add("schedule", "transcript.root", a.Transcript.Root, b.Transcript.Root)
 	d.add("schedule", "transcript.evaluation.root", evaluationRoot(a), evaluationRoot(b))
 	if a.Workload.Digest == b.Workload.Digest {
