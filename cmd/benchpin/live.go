@@ -26,13 +26,16 @@ func (f *liveFlags) add(cmd *cobra.Command) {
 }
 
 // start opens what the flags ask for and adds it to what is shown already. data is the folder of the data set, which nothing may be written
-// to. end stops it; it may be called more than once.
+// to. end stops it; it may be called more than once. Of the processes of a job the first one alone opens something.
 func (f *liveFlags) start(a *app, n *pipeline.Notify, data string) (end func(), err error) {
 	var show []func(live.Sample)
 	if n.Live != nil {
 		show = append(show, n.Live)
 	}
 	var closers []func() error
+	if a.process != nil && a.process.World().Rank() > 0 {
+		return func() {}, nil
+	}
 	end = func() {
 		for _, c := range closers {
 			_ = c() // what was written was written, and what was not has been said

@@ -243,7 +243,7 @@ func quantileRatios(a, b *ordering, figures []quantileFigure, recorded []float64
 	for i := range figures {
 		f := &figures[i]
 		if beyond := min(a.rows, b.rows) * (1000 - f.permille) / 1000; beyond < fewestBeyond {
-			out[i].err = fmt.Errorf("%w of a percentile: %d rows lie beyond it, expected at least %d", ErrFew, beyond, fewestBeyond)
+			out[i].err = fmt.Errorf("%w of a percentile: %d of them beyond it, expected at least %d", ErrFew, beyond, fewestBeyond)
 			continue
 		}
 		exact := logOf(f, &once)

@@ -5,9 +5,10 @@ import (
 	"github.com/benchpin/benchpin/pkg/live"
 )
 
-// follow has the timed part shown while it goes on, where somebody asked for that, until the function it returns is called.
+// follow has the timed part shown while it goes on, where somebody asked for that, until the function it returns is called. Of several
+// processes the first one shows the run.
 func (r *run) follow(o *bench.Options) (end func()) {
-	if r.Live == nil {
+	if r.Live == nil || !leads(r.World) {
 		return func() {}
 	}
 	o.Progress, o.Live = nil, new(bench.Live)

@@ -30,9 +30,9 @@ const (
 )
 
 // plainReads measures what plain reads of the data set come to, for what is said of a missed AU, and hands it to PlainReads. It changes
-// nothing about the run, which has its record already.
+// nothing about the run, which has its record already. Of several processes none does: one alone says nothing about all.
 func (r *run) plainReads(ctx context.Context, rec *record.Record) {
-	if r.PlainReads == nil || rec.Metrics.Met == nil || *rec.Metrics.Met || bench.CheckpointOnly(r.w) {
+	if r.PlainReads == nil || several(r.World) || rec.Metrics.Met == nil || *rec.Metrics.Met || bench.CheckpointOnly(r.w) {
 		return
 	}
 	data, err := r.reading(ctx)
