@@ -66,7 +66,7 @@ With --sign, or --fulcio-url without a key, the replay's own run gets an archive
 	f.accept.policy.add(cmd)
 	flags.BoolVar(&f.o.Unverified, "unverified", false, "replay an archive that does not verify, or without --key; the replay's record says so")
 	flags.StringVar(&f.o.Dir, "dir", "replay", "`folder` of the replay: data set, manifest, runs, checkpoints")
-	flags.StringVar(&f.o.Data, "data", "", "`folder` of the data set, which is generated there, or compared where it holds files (default: data in the replay's folder)")
+	flags.StringVar(&f.o.Data, "data", "", "`folder` of the data set, which is generated there, or compared where it holds files; or s3://BUCKET[/PREFIX] that holds it (default: data in the replay's folder)")
 	flags.BoolVar(&f.dataOnly, "data-only", false, "make the data set again, or compare it, and run nothing")
 	flags.BoolVar(&f.scheduleOnly, "schedule-only", false, "compute plan and transcript again, and read and write no data")
 	flags.Float64Var(&f.o.Tolerance, "tolerance", pipeline.ReplayTolerance, "how far the rate may be off: 0.05 is from 1/1.05 to 1.05 times the original's")

@@ -38,6 +38,11 @@ type spacer interface{ FreeSpace() (int64, error) }
 // rooted is a store in a folder.
 type rooted interface{ Root() string }
 
+// abandoner is a store on whose server a killed process may leave what it had written of a file: Abandon removes that.
+type abandoner interface {
+	Abandon(ctx context.Context) (given int, err error)
+}
+
 // found is what stands in a data folder before generating.
 type found struct {
 	marker    bool     // generation began here, by this recipe

@@ -87,7 +87,7 @@ func Generate(ctx context.Context, st Store, r Recipe, o Options) (h manifest.He
 		}
 		g.checking, g.progress.Files, g.progress.Bytes = false, 0, 0
 	}
-	err = g.clear()
+	err = g.clear(ctx)
 	if _, err := o.tell(ctx, begun{Marked: have.marker || g.mark}, err); err != nil {
 		return manifest.Header{}, err
 	}
@@ -138,7 +138,12 @@ func (g *generator) begin(ctx context.Context) (unlock func(), err error) {
 }
 
 // clear removes what a process that was killed left behind, and marks the folder as one that is being generated into.
-func (g *generator) clear() error {
+func (g *generator) clear(ctx context.Context) error {
+	if s, ok := g.st.(abandoner); ok && g.have.marker { // else nobody knows whose they are
+		if _, err := s.Abandon(ctx); err != nil {
+			return err
+		}
+	}
 	for _, name := range g.have.temporary {
 		if err := g.st.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -19,6 +19,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/store"
 	"github.com/benchpin/benchpin/pkg/store/s3"
 	"github.com/benchpin/benchpin/pkg/store/s3/s3test"
+	"github.com/benchpin/benchpin/pkg/store/storetest"
 	"github.com/benchpin/benchpin/pkg/workload"
 )
 
@@ -102,6 +103,68 @@ func TestBucketTheWholeWay(t *testing.T) {
 	// Once more: what is there is compared and kept, and run on again.
 	if _, err := Pipeline(context.Background(), Options{Workload: small(t, inBucket()...), Dir: l.Dir, Tool: r.Tool}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestBucketOfRealServer goes the whole way by a server that people run: it checks signatures, keeps objects in files, and has samples of
+// several parts fetched ahead.
+func TestBucketOfRealServer(t *testing.T) {
+	s3test.Environment(t, s3test.Versity(t, "data"))
+	large := []string{"dataset.record_length_bytes=30000000", "dataset.num_files_train=4", "dataset.num_samples_per_file=1", "dataset.num_subfolders_train=0", "reader.batch_size=1",
+		"model.model_size_bytes=40000000", "train.epochs=1"}
+	_, local := gone(t, large...)
+	_, out := gone(t, inBucket(append(large, "storage.storage_options.prefetch_workers=3")...)...)
+	r, want := out.Record, local.Record
+	if r.Dataset.Root != want.Dataset.Root || r.Transcript.Root != want.Transcript.Root || r.Checkpoints.Saves[0].Digest != want.Checkpoints.Saves[0].Digest {
+		t.Errorf("root %s, transcript %s, checkpoint %s; expected %s, %s, %s", r.Dataset.Root, r.Transcript.Root, r.Checkpoints.Saves[0].Digest, want.Dataset.Root,
+			want.Transcript.Root, want.Checkpoints.Saves[0].Digest)
+	}
+	// 30 MB in parts of 8 MiB.
+	if got := r.Environment.Buckets[0].Traffic; got.Get != 4*4 || got.Refused+got.Broken+got.Retried != 0 {
+		t.Errorf("traffic: %+v", got)
+	}
+}
+
+// TestBucketCheckpointsOnly: checkpoints are written into a bucket, read back and compared, and one that was changed is found.
+func TestBucketCheckpointsOnly(t *testing.T) {
+	endpoint := s3test.InMemory(t, "data")
+	s3test.Environment(t, endpoint)
+	set := inBucket("workflow.train=false", "checkpoint.num_checkpoints_write=2", "checkpoint.num_checkpoints_read=2", "model.model_size_bytes=20000000",
+		"checkpoint.time_between_checkpoints=0", "metric.au=0")
+	_, out := gone(t, set...)
+	r := out.Record
+	if len(r.Checkpoints.Loads) != 2 || !r.Checkpoints.Loads[1].Verified || r.Checkpoints.Eviction != nil || r.Checkpoints.Loads[0].DeviceBytes != nil {
+		t.Errorf("%+v", r.Checkpoints)
+	}
+	b := r.Environment.Buckets
+	if len(b) != 1 || b[0].Role != record.RoleCheckpoints || b[0].Traffic.Sent < 2*20_000_000 || b[0].Traffic.Received < 2*20_000_000 {
+		t.Errorf("buckets: %+v", b)
+	}
+	// Read by another run, which writes none; one byte of one checkpoint was changed meanwhile.
+	st, err := s3.Open(t.Context(), "s3://data", s3.Options{Endpoint: endpoint, AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	only := func() error {
+		w := small(t, append(set, "checkpoint.num_checkpoints_write=0")...)
+		_, err := Run(t.Context(), RunOptions{Workload: w, Out: filepath.Join(t.TempDir(), "run"), Tool: r.Tool})
+		return err
+	}
+	if err := only(); err != nil {
+		t.Error(err)
+	}
+	for _, name := range objects(t, endpoint) {
+		data := storetest.Read(t, st, name)
+		if len(data) < 20_000_000 {
+			continue
+		}
+		data[len(data)/2] ^= 1
+		storetest.Write(t, st, name, data)
+		break
+	}
+	if err := only(); !errors.Is(err, bench.ErrCheckpoint) {
+		t.Errorf("a checkpoint that was changed: %v", err)
 	}
 }
 
@@ -292,8 +355,24 @@ func TestBucketGenerationStops(t *testing.T) {
 			if _, err := manifest.Open(m); err == nil {
 				t.Error("there is a manifest")
 			}
+			// A process that was killed leaves parts of an upload.
 			t.Setenv("AWS_ENDPOINT_URL", server)
+			b, err := s3.Open(t.Context(), o.Data, s3.Options{Endpoint: server, AccessKey: s3test.AccessKey, SecretKey: s3test.SecretKey, PartSize: s3.MinPart})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer b.Close()
+			left, err := b.Create("train/left", 3*s3.MinPart)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := left.Write(make([]byte, 2*s3.MinPart)); err != nil {
+				t.Fatal(err)
+			}
 			h, err := Generate(t.Context(), o)
+			if n, aerr := b.Abandon(t.Context()); n != 0 || aerr != nil {
+				t.Errorf("%d unfinished uploads are left, %v", n, aerr)
+			}
 			if err != nil || h.Root.String() != local.Record.Dataset.Root {
 				t.Errorf("called again: root %s, %v; expected %s", h.Root, err, local.Record.Dataset.Root)
 			}

@@ -3,14 +3,23 @@ package s3
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -249,6 +258,264 @@ func TestUploadsSurvive(t *testing.T) {
 		if got := storetest.Read(t, bucket(t, server, "s3://data/d", nil), name); !bytes.Equal(got, storetest.Pattern(i, n)) {
 			t.Errorf("%d bytes differ", n)
 		}
+	}
+}
+
+// abandon leaves unfinished uploads on a server, and wants those below the prefix removed and no others.
+func abandon(t *testing.T, endpoint string) {
+	t.Helper()
+	b := bucket(t, endpoint, "s3://data/p", nil)
+	begin := func(b *Bucket, name string) store.Writer {
+		w, err := b.Create(name, 3*MinPart)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(storetest.Pattern(1, 2*MinPart+1)); err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	begin(b, "f")
+	begin(b, "sub/g")
+	other := begin(bucket(t, endpoint, "s3://data/q", nil), "f")
+	for _, want := range []int{2, 0} {
+		if n, err := b.Abandon(t.Context()); n != want || err != nil {
+			t.Errorf("%d given up, expected %d, %v", n, want, err)
+		}
+	}
+	if _, err := other.Write(storetest.Pattern(1, MinPart-1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Commit(); err != nil {
+		t.Errorf("another's upload: %v", err)
+	}
+}
+
+// TestAbandon: what a killed process left of uploads is removed; a server that does not tell of it is left alone.
+func TestAbandon(t *testing.T) {
+	abandon(t, inMemory(t))
+	for _, status := range []int{http.StatusNotImplemented, http.StatusForbidden} {
+		p := &s3test.Proxy{Fault: func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+			return s3test.Is(r, http.MethodGet, "uploads") && s3test.Refuse(w, status, "NotImplemented", "")
+		}}
+		if n, err := bucket(t, p.Start(t, inMemory(t)), "s3://data", nil).Abandon(t.Context()); n != 0 || err != nil {
+			t.Errorf("a server that does not tell: %d, %v", n, err)
+		}
+	}
+}
+
+// TestEndpoints: accelerators are dealt to several endpoints by rank, and everything else goes by all of them.
+func TestEndpoints(t *testing.T) {
+	server := inMemory(t)
+	var asked [3]atomic.Int64
+	var list []string
+	for i := range asked {
+		p := &s3test.Proxy{Fault: func(int64, http.ResponseWriter, *http.Request) bool { asked[i].Add(1); return false }}
+		list = append(list, p.Start(t, server))
+	}
+	b := bucket(t, strings.Join(list, ", "), "s3://data", nil)
+	storetest.Write(t, b, "f", []byte("abc"))
+	counts := func() (n [3]int64) {
+		for i := range asked {
+			n[i] = asked[i].Load()
+		}
+		return n
+	}
+	before := counts()
+	var known store.Info
+	for rank := range 7 {
+		f, err := b.OpenFor(rank, "f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, _ := f.Info()
+		if known.Size > 0 && !info.Same(known) {
+			t.Errorf("rank %d: another identity: %v, %v", rank, info, known)
+		}
+		known = info
+		f.Close()
+	}
+	after := counts()
+	for i, want := range []int64{3, 2, 2} {
+		if n := after[i] - before[i]; n != want {
+			t.Errorf("endpoint %d was asked %d times, expected %d", i, n, want)
+		}
+	}
+	for range 6 {
+		if _, err := b.Stat("f"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, n := range counts() {
+		if n-after[i] != 2 {
+			t.Errorf("endpoint %d was asked %d times of 6", i, n-after[i])
+		}
+	}
+	if _, err := Open(t.Context(), "s3://data", Options{Endpoint: "http://a:1,http://a:1"}); err == nil {
+		t.Error("an endpoint that is named twice was accepted")
+	}
+}
+
+// TestTLS: a server whose certificate nobody vouches for is refused, and one that wants to see a certificate is shown ours.
+func TestTLS(t *testing.T) {
+	plain, err := url.Parse(inMemory(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewUnstartedServer(httputil.NewSingleHostReverseProxy(plain))
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	srv.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	dir := t.TempDir()
+	write := func(name, kind string, b []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	own := srv.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(own.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca, keyFile := write("ca.pem", "CERTIFICATE", own.Certificate[0]), write("key.pem", "PRIVATE KEY", key)
+	stat := func(change func(*Options)) error {
+		_, err := bucket(t, srv.URL, "s3://data", func(o *Options) { o.Attempts = 1; change(o) }).Stat("none")
+		return err
+	}
+	if err := stat(func(o *Options) { o.CAFile, o.CertFile, o.KeyFile = ca, ca, keyFile }); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("with all certificates: %v", err)
+	}
+	if err := stat(func(o *Options) { o.CertFile, o.KeyFile = ca, keyFile }); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("a server that nobody vouches for: %v", err)
+	}
+	if err := stat(func(o *Options) { o.CAFile = ca }); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without a certificate of our own: %v", err)
+	}
+	for _, o := range []Options{{CAFile: filepath.Join(dir, "none")}, {CAFile: keyFile}, {CertFile: ca}, {CertFile: ca, KeyFile: ca}} {
+		if _, err := Open(t.Context(), "s3://data", o); err == nil {
+			t.Errorf("%+v was accepted", o)
+		}
+	}
+}
+
+// TestLostUpload: an upload that somebody else gave up is not complete. (That one is complete although the answer was lost shows by a server
+// that makes tags of parts as S3 does.)
+func TestLostUpload(t *testing.T) { lostAnswers(t, inMemory(t), false) }
+
+// lostAnswers loses the answer to completing an upload, or gives the upload up before. It is complete only if the object is the one that was
+// sent.
+func lostAnswers(t *testing.T, server string, kinds ...bool) {
+	t.Helper()
+	data := storetest.Pattern(1, 2*MinPart+1)
+	for _, lost := range kinds {
+		var once atomic.Bool
+		p := &s3test.Proxy{
+			Fault: func(_ int64, w http.ResponseWriter, r *http.Request) bool { // gives the upload up before it is completed
+				if lost || !s3test.Is(r, http.MethodPost, "uploadId") || once.Swap(true) {
+					return false
+				}
+				gone := bucket(t, server, "s3://data", nil)
+				if n, err := gone.Abandon(context.Background()); n != 1 || err != nil {
+					t.Errorf("%d given up, %v", n, err)
+				}
+				return false
+			},
+			Answer: func(_ int64, r *http.Response) error {
+				if lost && s3test.Is(r.Request, http.MethodPost, "uploadId") && !once.Swap(true) {
+					return errors.New("lost")
+				}
+				return nil
+			},
+		}
+		b := bucket(t, p.Start(t, server), "s3://data", nil)
+		w, err := b.Create("f", int64(len(data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(data); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Commit(); (err == nil) != lost {
+			t.Errorf("answer lost: %v; committed: %v", lost, err)
+		}
+		if !once.Load() {
+			t.Error("no harm was done")
+		}
+		data[100] ^= 1 // what is there then is another object of the same size
+	}
+}
+
+// TestShortObjects wants an object of which the server says that it is shorter than what was written not to count as written.
+func TestShortObjects(t *testing.T) {
+	p := &s3test.Proxy{Fault: func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodHead {
+			return false
+		}
+		w.Header().Set("Last-Modified", time.Now().UTC().Format(http.TimeFormat))
+		w.Header().Set("ETag", `"other"`)
+		w.Header().Set("Content-Length", "100")
+		w.WriteHeader(http.StatusOK)
+		return true
+	}}
+	b := bucket(t, p.Start(t, inMemory(t)), "s3://data", nil)
+	for _, n := range []int{1000, MinPart + 1000} {
+		w, err := b.Create("f", int64(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(storetest.Pattern(1, n)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Commit(); err == nil || !strings.Contains(err.Error(), "the server has 100 bytes") {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+}
+
+// TestOtherObjects wants an object of the right size and another tag than the upload was answered with not to count as written.
+func TestOtherObjects(t *testing.T) {
+	p := &s3test.Proxy{Answer: func(_ int64, r *http.Response) error {
+		if r.Request.Method == http.MethodHead {
+			r.Header.Set("ETag", `"0123456789abcdef0123456789abcdef"`)
+		}
+		return nil
+	}}
+	w, err := bucket(t, p.Start(t, inMemory(t)), "s3://data", nil).Create("f", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write([]byte("abc")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Commit(); err == nil || !strings.Contains(err.Error(), "lost what was written") {
+		t.Error(err)
+	}
+}
+
+// TestUploadEndsWithBucket: an upload of several parts whose bucket is closed meanwhile fails, whatever was sent before.
+func TestUploadEndsWithBucket(t *testing.T) {
+	server := inMemory(t)
+	b := bucket(t, server, "s3://data", nil)
+	w, err := b.Create("f", 4*MinPart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(make([]byte, 2*MinPart+1)); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); b.Traffic().Sent < 2*MinPart && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	b.Close()
+	_, werr := w.Write(make([]byte, 2*MinPart-1))
+	if cerr := w.Commit(); cerr == nil {
+		t.Errorf("it was committed; writing: %v", werr)
+	}
+	if got := storetest.List(t, bucket(t, server, "s3://data", nil)); len(got) != 0 {
+		t.Errorf("%q is there", got)
 	}
 }
 

@@ -43,6 +43,8 @@ type upload struct {
 
 	mu   sync.Mutex
 	sent []minio.CompletePart
+	sums [][md5.Size]byte // of the parts, by number less 1
+	done int64            // bytes of the parts that were sent
 }
 
 // Create begins an object. It appears, whole, with Commit, or never.
@@ -97,8 +99,11 @@ func (u *upload) flush() error {
 	if u.begun == maxParts {
 		return fmt.Errorf("write %s/%s: more than %d parts of %d bytes: announce the size, or choose larger parts", u.b.uri, u.name, maxParts, u.partSize)
 	}
-	if u.ctx.Err() != nil {
-		return u.group.Wait() // a part before failed
+	if u.ctx.Err() != nil { // a part before failed, or the bucket was closed
+		if err := u.group.Wait(); err != nil {
+			return err
+		}
+		return u.b.wrap("write", u.name, context.Cause(u.ctx))
 	}
 	u.begun++
 	number, part := u.begun, u.part
@@ -129,6 +134,9 @@ func (u *upload) send(number int, p []byte) error {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.done += int64(len(p))
+	u.sums = append(u.sums, make([][md5.Size]byte, max(0, number-len(u.sums)))...)
+	u.sums[number-1] = sum
 	u.sent = append(u.sent, minio.CompletePart{PartNumber: number, ETag: got.ETag})
 	return nil
 }
@@ -161,14 +169,24 @@ func (u *upload) commit() error {
 	if err != nil {
 		return u.b.wrap("look at what was written to", u.name, err)
 	}
-	// Another writer may have replaced the object since: then the tag is another, and the size is theirs.
-	if got.Size != u.written && strings.Trim(got.ETag, `"`) == strings.Trim(tag, `"`) {
-		return fmt.Errorf("commit %s/%s: the server has %d bytes, expected %d", u.b.uri, u.name, got.Size, u.written)
+	if got.Size != u.written {
+		return fmt.Errorf("commit %s/%s: the server has %d bytes, expected %d: it lost some, or somebody else wrote the object too", u.b.uri, u.name, got.Size, u.written)
+	}
+	if !sameTag(tag, got.ETag) {
+		return fmt.Errorf("commit %s/%s: the server says that it has the object of tag %s, and has that of tag %s: it lost what was written, or somebody else wrote "+
+			"the object too", u.b.uri, u.name, tag, got.ETag)
 	}
 	return nil
 }
 
-// put sends what is left and returns the object's tag.
+// sameTag compares the tag that an upload was answered with with that of the object. Of an object of several parts a server may have tags of two
+// kinds, of which only that with their number at the end can be compared.
+func sameTag(said, has string) bool {
+	said, has = strings.Trim(said, `"`), strings.Trim(has, `"`)
+	return said == "" || said == has || strings.Contains(said, "-") != strings.Contains(has, "-")
+}
+
+// put sends what is left, and returns the tag that the server gave the object, "" where it did not say.
 func (u *upload) put() (tag string, err error) {
 	if u.id == "" {
 		var p []byte
@@ -195,15 +213,33 @@ func (u *upload) put() (tag string, err error) {
 	if err := u.group.Wait(); err != nil {
 		return "", err
 	}
+	if u.done != u.written || len(u.sent) != u.begun {
+		return "", fmt.Errorf("write %s/%s: %d bytes in %d parts were sent of %d bytes in %d parts; this is a fault of benchpin", u.b.uri, u.name, u.done, len(u.sent),
+			u.written, u.begun)
+	}
 	parts := make([]minio.CompletePart, len(u.sent))
 	for _, p := range u.sent {
 		parts[p.PartNumber-1] = p
 	}
 	got, err := u.end.core.CompleteMultipartUpload(u.b.ctx, u.b.bucket, u.key, u.id, parts, minio.PutObjectOptions{})
+	if minio.ToErrorResponse(err).Code == "NoSuchUpload" && u.completed() {
+		return "", nil // the answer to an attempt before was lost
+	}
 	if err != nil {
 		return "", u.b.wrap("complete", u.name, err)
 	}
 	return got.ETag, nil
+}
+
+// completed reports whether the object is there with the tag that S3 makes of the parts that were sent: the MD5 of their MD5s, and their
+// number.
+func (u *upload) completed() bool {
+	var all []byte
+	for _, sum := range u.sums {
+		all = append(all, sum[:]...)
+	}
+	got, err := u.end.core.StatObject(u.b.ctx, u.b.bucket, u.key, minio.StatObjectOptions{})
+	return err == nil && strings.Trim(got.ETag, `"`) == fmt.Sprintf("%x-%d", md5.Sum(all), len(u.sums))
 }
 
 // finish gives back what is held.
