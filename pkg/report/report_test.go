@@ -479,3 +479,18 @@ func TestClockOfMillennia(t *testing.T) {
 		t.Error(s)
 	}
 }
+
+// The public value that an order was drawn with stands before the transcript that has it, with whoever published it.
+func TestOrderDrawnWith(t *testing.T) {
+	r := sample()
+	r.NotBefore = &record.NotBefore{Class: record.HostOnly, Value: "beacon \x1b[2J4711", Source: "beacon.example", Time: "2026-01-01T00:00:00Z"}
+	var b bytes.Buffer
+	if err := Summary(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(b.String()), " ")
+	at, root := strings.Index(text, "order drawn with the public value"), strings.Index(text, "transcript root")
+	if at < 0 || root < at || !strings.Contains(text, "known from 2026-01-01T00:00:00Z: beacon.example") || strings.Contains(text, "\x1b") {
+		t.Errorf("found\n%s", b.String())
+	}
+}

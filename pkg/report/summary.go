@@ -321,10 +321,10 @@ func (p *page) proof(r *record.Record) {
 	p.row(string(d.Class), "data set", plural(d.Files, "file")+", "+bytesText(float64(d.Bytes))+", "+kind)
 	p.row(string(d.Class), "data root", clean(d.Root))
 	p.row(clean(string(d.Verification.Class)), "verified", verified(&d.Verification))
-	p.row(string(t.Class), "transcript root", clean(t.Root))
 	if n := r.NotBefore; n != nil {
 		p.row(clean(string(n.Class)), "order drawn with", fmt.Sprintf("the public value %q, known from %s: %s", clean(n.Value), clean(n.Time), clean(n.Source)))
 	}
+	p.row(string(t.Class), "transcript root", clean(t.Root))
 	switch {
 	case t.Root == "":
 		p.row("", "", "no transcript was finished")
