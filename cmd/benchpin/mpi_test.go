@@ -182,6 +182,42 @@ func TestProcessesAsOne(t *testing.T) {
 	}
 }
 
+// Several processes generate the data set and manifest that one does, byte for byte, and verify it.
+func TestProcessesGenerate(t *testing.T) {
+	j := newJobs(t)
+	j.generate()
+	for n := 2; n <= 4; n++ {
+		data, m := fmt.Sprint("data-", n), fmt.Sprintf("m%d.json", n)
+		if o := j.run(n, "benchpin", "data", "generate", "small.yaml", "--data", data, "--manifest", m); o.code != 0 {
+			t.Fatal(o)
+		}
+		want, err := os.ReadFile(j.path("m.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(j.path(m))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%d processes make another manifest: %v\n%s\nwant:\n%s", n, err, got, want)
+		}
+		// The manifest of one process holds the bytes of many to account.
+		if o := j.run(n, "benchpin", "data", "verify", "--data", data, "--manifest", "m.json"); o.code != 0 {
+			t.Errorf("%d processes do not verify what they have made: %v", n, o)
+		}
+	}
+	file := j.path("data-4/train/img_30_of_44.npz")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/2] ^= 1
+	if err := os.WriteFile(file, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if o := j.run(4, "benchpin", "data", "verify", "--data", "data-4", "--manifest", "m.json"); o.code != exitVerify || !strings.Contains(o.stderr, "img_30_of_44.npz") {
+		t.Errorf("a changed file: %v", o)
+	}
+}
+
 // saves are the checkpoints of a record without what the clock had to do with.
 func saves(r *record.Record) (all []string) {
 	for _, s := range r.Checkpoints.Saves {
