@@ -12,7 +12,6 @@ import (
 
 	"github.com/benchpin/benchpin/pkg/attest"
 	"github.com/benchpin/benchpin/pkg/pipeline"
-	"github.com/benchpin/benchpin/pkg/report"
 	"github.com/benchpin/benchpin/pkg/report/html"
 )
 
@@ -104,8 +103,7 @@ func verifyForPage(ctx context.Context, path string, trusted []attest.PublicKey,
 	}
 	run.Verification.Notes = attestationNotes(v.Attestations)
 	for _, c := range v.Checks {
-		run.Verification.Checks = append(run.Verification.Checks, report.Check{Name: c.Name, Class: c.Class, Evidence: c.Evidence, Limits: c.Limits, OK: c.OK, Problem: c.Problem,
-			Unchecked: unchecked(c), Waived: c.Waived})
+		run.Verification.Checks = append(run.Verification.Checks, pageCheck(v, c))
 	}
 	return failedChecks(v), nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -128,8 +129,11 @@ const (
 )
 
 func verdictDocument(v *attest.Verification) verdict {
-	d := verdict{Verdict: verdictFailed, Archive: v.Archive.SHA256Digest().String(), Keys: v.Keys, Checks: v.Checks,
+	d := verdict{Verdict: verdictFailed, Archive: v.Archive.SHA256Digest().String(), Keys: v.Keys, Checks: slices.Clone(v.Checks),
 		Attestations: append([]attest.Attestation{}, v.Attestations...)}
+	for i := range d.Checks {
+		d.Checks[i].Digest = v.Digest(d.Checks[i].Name)
+	}
 	if v.OK() {
 		d.Verdict = verdictHolds
 	}
@@ -156,10 +160,15 @@ func (a *app) printOrigins(origins []attest.Origin) {
 func (a *app) printVerdict(archive string, v *attest.Verification) error {
 	checks := make([]report.Check, len(v.Checks))
 	for i, c := range v.Checks {
-		checks[i] = report.Check{Name: c.Name, Class: c.Class, Evidence: c.Evidence, Limits: c.Limits, OK: c.OK, Problem: c.Problem,
-			Unchecked: unchecked(c), Waived: c.Waived}
+		checks[i] = pageCheck(v, c)
 	}
 	return report.Verdict(a.stdout, verdictHeader(archive, v), checks, a.style()...)
+}
+
+// pageCheck is a check as pages show it.
+func pageCheck(v *attest.Verification, c attest.Check) report.Check {
+	return report.Check{Name: c.Name, Class: c.Class, Evidence: c.Evidence, Digest: v.Digest(c.Name), Limits: c.Limits, OK: c.OK, Problem: c.Problem,
+		Unchecked: unchecked(c), Waived: c.Waived}
 }
 
 // verdictHeader says what was judged.

@@ -25,6 +25,8 @@ type Check struct {
 	OK    bool   `json:"ok"`
 	// Evidence says what was compared with what.
 	Evidence string `json:"evidence"`
+	// Digest is that of what the check is about (Verification.Digest); "" until somebody asks for it, and where it could not be read.
+	Digest string `json:"digest,omitempty"`
 	// Limits says what the check does not show.
 	Limits string `json:"limits"`
 	// Problem is everything that is wrong, one line each, naming the part; "" when OK.

@@ -77,8 +77,8 @@ func ParsePrivate(data []byte, password func() ([]byte, error)) (*PrivateKey, er
 			return nil, fmt.Errorf("read private key: %w: %w", ErrPassword, err)
 		}
 	default:
-		return nil, fmt.Errorf("read private key: %w: it holds %q, expected %q (make one with `benchpin key generate` or "+
-			"`cosign generate-key-pair`)", ErrKeyFile, block.Type, pemEncrypted)
+		return nil, fmt.Errorf("read private key: %w: it holds %q, expected %q (make one with `benchpin key generate` or `cosign generate-key-pair`), or "+
+			"unencrypted PKCS #8 (`openssl pkcs8 -topk8 -nocrypt` makes that of others)", ErrKeyFile, block.Type, pemEncrypted)
 	}
 	secret, err := x509.ParsePKCS8PrivateKey(der)
 	if err != nil {

@@ -16,6 +16,8 @@ type Check struct {
 	Unchecked bool
 	// Waived is true for one that could not be made, where that is accepted.
 	Waived bool
+	// Digest is that of what the check is about, "" where that could not be read.
+	Digest string
 	// Evidence says what was compared with what, Limits what the check does not show, Problem what is wrong.
 	Evidence, Limits, Problem string
 }
@@ -79,6 +81,7 @@ func Verdict(w io.Writer, h VerdictHeader, checks []Check, options ...Option) er
 			}
 		}
 		p.detail("evidence", c.Evidence)
+		p.detail("digest", c.Digest)
 		p.detail("not shown", c.Limits)
 	}
 	p.line("")
