@@ -73,6 +73,7 @@ var allowedImports = map[string][]string{
 		"pkg/format",
 		"pkg/live",
 		"pkg/manifest",
+		"pkg/manifest/blake",
 		"pkg/record",
 		"pkg/store",
 		"pkg/stream",

@@ -283,14 +283,19 @@ func expectEpoch(ctx context.Context, s Schedule, eo *sampler.EpochOrder, epoch 
 		next atomic.Int64
 		errs = make([]error, min(runtime.GOMAXPROCS(0), len(chains)))
 	)
+	together := abreast(s, len(chains), len(errs))
 	for w := range errs {
 		wg.Go(func() {
 			for {
-				r := int(next.Add(1)) - 1
-				if r >= len(chains) || errs[w] != nil {
+				first := together * (int(next.Add(1)) - 1)
+				if first >= len(chains) || errs[w] != nil {
 					return
 				}
-				errs[w] = expectRank(ctx, s, eo, epoch, r, sizes, chains[r])
+				if group := chains[first:min(first+together, len(chains))]; len(group) > 1 {
+					errs[w] = expectRanks(ctx, s, eo, epoch, first, sizes, group)
+				} else {
+					errs[w] = expectRank(ctx, s, eo, epoch, first, sizes, group[0])
+				}
 			}
 		})
 	}
@@ -310,23 +315,18 @@ func expectRank(ctx context.Context, s Schedule, eo *sampler.EpochOrder, epoch u
 			return fmt.Errorf("transcript: stopped at epoch %d, rank %d: %w", epoch, rank, context.Cause(ctx))
 		}
 		for range s.BatchSize {
-			g, file, k := eo.Sample(rank, pos)
-			size := int64(0)
-			if !s.Idle {
-				size = sizes.SampleBytes(int(file))
-			}
-			if size < 0 {
-				return fmt.Errorf("transcript: file %d has samples of %d bytes: expected a size", file, size)
+			entry, err := expectedEntry(s, eo, epoch, uint32(step), rank, pos, sizes)
+			if err != nil {
+				return err
 			}
 			pos++
-			entry := Entry{Epoch: epoch, Step: uint32(step), Sample: uint64(g), File: uint32(file), Position: uint32(k), Logical: uint64(size)}
 			if s.Reads == "" {
 				c.Append(entry)
 				continue
 			}
-			digest, ok := reads.ReadDigest(int(file), int(k))
+			digest, ok := reads.ReadDigest(int(entry.File), int(entry.Position))
 			if !ok {
-				return fmt.Errorf("transcript: the digest of what is read of sample %d of file %d is not known", k, file)
+				return fmt.Errorf("transcript: the digest of what is read of sample %d of file %d is not known", entry.Position, entry.File)
 			}
 			c.AppendRead(entry, digest)
 		}

@@ -13,6 +13,7 @@ package blake
 import (
 	"encoding/binary"
 
+	"github.com/zeebo/blake3"
 	"lukechampine.com/blake3/guts"
 )
 
@@ -23,6 +24,12 @@ const (
 	chunkSize   = guts.ChunkSize
 	groupChunks = GroupSize / chunkSize
 	lanes       = 16 // chunks or parents that are compressed side by side
+)
+
+// Lanes is how many inputs Blocks hashes side by side, BlockSize the bytes of a block of BLAKE3.
+const (
+	Lanes     = lanes
+	BlockSize = guts.BlockSize
 )
 
 // CV is the chaining value of a subtree that is not the whole input: eight words, little-endian, as in BLAKE3's paper, section 2.
@@ -45,6 +52,18 @@ func Sum(p []byte) [32]byte {
 	var h Hasher
 	_, _ = h.Write(p)
 	return h.Sum()
+}
+
+// Blocks computes the digests of the first n of some inputs of one block each, side by side where the machine can. It is for chains, of which
+// each link needs the one before, and which do not need each other. What it leaves in the other digests says nothing.
+func Blocks(digests *[Lanes][32]byte, in *[Lanes][BlockSize]byte, n int) {
+	if n > 2 && wide() { // two by themselves are as fast as sixteen together
+		blocks16(digests, in)
+		return
+	}
+	for i := range min(n, Lanes) {
+		digests[i] = blake3.Sum256(in[i][:])
+	}
 }
 
 // Parent returns the chaining value of the node over two subtrees, which is not the root.

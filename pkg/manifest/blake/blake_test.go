@@ -163,6 +163,29 @@ func FuzzSum(f *testing.F) {
 	})
 }
 
+// TestBlocks: inputs of one block side by side have the digests that they have alone, however many there are.
+func TestBlocks(t *testing.T) {
+	eachKind(t, func(t *testing.T) {
+		p := random(Lanes*BlockSize, 12)
+		for n := range Lanes + 1 {
+			var in [Lanes][BlockSize]byte
+			for i := range in {
+				copy(in[i][:], p[i*BlockSize:])
+			}
+			var got [Lanes][32]byte
+			for range 3 { // as links of a chain
+				Blocks(&got, &in, n)
+				for i := range n {
+					if want := blake3.Sum256(in[i][:]); got[i] != want {
+						t.Fatalf("input %d of %d: expected %x, found %x", i, n, want, got[i])
+					}
+					copy(in[i][:], got[i][:])
+				}
+			}
+		}
+	})
+}
+
 func BenchmarkSum(b *testing.B) {
 	for _, size := range []int{4 << 10, 100_000, 1 << 20} {
 		p := random(size, 6)

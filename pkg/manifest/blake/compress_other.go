@@ -7,3 +7,5 @@ func wide() bool { return false }
 
 func chunks16(*[lanes]CV, *[lanes * chunkSize]byte, uint64) {}
 func parents16(*[lanes]CV, *[2 * lanes]CV)                  {}
+
+func blocks16(*[lanes]CV, *[lanes][64]byte) {}
