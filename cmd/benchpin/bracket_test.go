@@ -82,3 +82,33 @@ func TestTimeBracketCommands(t *testing.T) {
 	expect(exitFailure, "", "the transcript was not timestamped, and its result is complete and kept", run("late", stamp...)...)
 	expect(exitDone, `"status": "complete"`, "", "report", at("late"), "--json")
 }
+
+// What reads no data has no order and no transcript: neither bound has a meaning, and the signatures of such a result are timestamped all the same.
+func TestTimeBracketOfCheckpoints(t *testing.T) {
+	dir := t.TempDir()
+	tsa := sigstoretest.NewTimestamps(t)
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for name, text := range map[string]string{"tsa.pem": string(tsa.PEM()), "saves.yaml": "model: {name: m, model_size: 1024}\nframework: pytorch\n" +
+		"workflow: {train: false, checkpoint: true}\ncheckpoint: {num_checkpoints_write: 1, num_checkpoints_read: 1}\n"} {
+		if err := os.WriteFile(at(name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := map[string]string{"BENCHPIN_PASSWORD": ""}
+	expect := func(want int, wantErr string, args ...string) {
+		t.Helper()
+		if code, stdout, stderr := ownCommandLine(t, env, args...); code != want || !strings.Contains(stderr, wantErr) {
+			t.Fatalf("%s: exit code %d\n%s\n%s", strings.Join(args, " "), code, stdout, stderr)
+		}
+	}
+	expect(exitDone, "", "key", "generate", "--out", at("me"))
+	run := []string{"run", at("saves.yaml"), "--checkpoints", at("c"), "--out", at("r")}
+	stamp := []string{"--timestamp-url", tsa.URL, "--timestamp-roots", at("tsa.pem")}
+	expect(exitUsage, "no transcript", append(run, stamp...)...)
+	expect(exitUsage, "no order", append(run, "--not-before-value", "x", "--not-before-source", "y", "--not-before-time", "2026-01-01T00:00:00Z")...)
+	if tsa.Asked() != 0 {
+		t.Errorf("somebody was asked %d times", tsa.Asked())
+	}
+	expect(exitDone, "", append([]string{"pipeline", at("saves.yaml"), "--dir", at("p"), "--key", at("me.key")}, stamp...)...)
+	expect(exitDone, "", "verify", at("p/archive"), "--key", at("me.pub"), "--timestamp-roots", at("tsa.pem"), "--require-timestamp")
+}

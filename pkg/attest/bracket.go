@@ -23,7 +23,7 @@ const bracketCheck = "time-bracket"
 const (
 	bracketLimit = "that the samples were read in that time: the transcript's root follows from workload, manifest and value, and who does not read can compute it too; " +
 		"that nobody knew the value earlier"
-	seenLimit = "that the run was not long over: nothing bounds it from below"
+	seenLimit = "that the run took place by then, or was not long over: without a public value the root can be computed at any time, from workload and manifest"
 )
 
 // bracket judges the time within which a run must have taken place: after a public value that its order was drawn with was known, and

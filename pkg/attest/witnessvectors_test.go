@@ -111,7 +111,7 @@ func TestVectorsWitness(t *testing.T) {
 			}
 		})
 	}
-	if good < 6 {
+	if good < 11 {
 		t.Errorf("%d vectors are of archives that must be accepted", good)
 	}
 }

@@ -61,7 +61,7 @@ type Options struct {
 	// SampleSeed and Preregistered are those of RunOptions.
 	SampleSeed    string
 	Preregistered string
-	// NotBefore and Stamp are those of RunOptions.
+	// NotBefore and Stamp are those of RunOptions; nothing is stamped of a run that reads no data.
 	NotBefore *record.NotBefore
 	Stamp     func(ctx context.Context, message []byte) ([]byte, error)
 	// OverwriteCheckpoints is RunOptions.OverwriteCheckpoints.
@@ -116,6 +116,9 @@ func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 		return out, err
 	}
 	only := bench.CheckpointOnly(o.Workload.Workload)
+	if only {
+		o.Stamp = nil // there is no transcript; its signatures are timestamped as others are
+	}
 	if !only {
 		// What this build cannot make is refused before there is a folder.
 		recipe, err := datagen.FromWorkload(o.Workload.Workload)

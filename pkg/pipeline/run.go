@@ -191,6 +191,9 @@ type run struct {
 
 func newRun(ctx context.Context, o *RunOptions) (*run, error) {
 	r := &run{RunOptions: o, w: o.Workload.Workload}
+	if bench.CheckpointOnly(r.w) && o.Stamp != nil {
+		return nil, fmt.Errorf("%w: a run that reads no data has no transcript that could be timestamped", bench.ErrUnsupported)
+	}
 	if o.ID == "" {
 		o.ID = NewID(time.Now())
 	}
