@@ -223,6 +223,7 @@ func withCosign(t *testing.T, cosign, ref string) {
 		}
 	}
 	tool(t, false, cosign, "verify-attestation", "--key", "rev.pub", "--type", attest.ResultType, "--insecure-ignore-tlog=true", ref)
+	crateWithCosign(t, cosign, ref)
 
 	// A reviewer attests with cosign. We find that, know the key, and count it for nothing: what it says we cannot compute.
 	if err := os.WriteFile("review.json", []byte(`{"reviewed":true}`), 0o644); err != nil {
@@ -250,5 +251,28 @@ func withCosign(t *testing.T, cosign, ref string) {
 	runJSON(t, "pull "+ref+" --archive "+to, exitDone)
 	if v := verdictOf(t, to+" --key k.pub --key rev.pub", exitDone); status(v) != attest.Other {
 		t.Errorf("pulled: %+v", v.Attestations)
+	}
+}
+
+// crateWithCosign verifies the attestations of an exported crate as docs/export.md says that one can.
+func crateWithCosign(t *testing.T, cosign, ref string) {
+	t.Helper()
+	crate := filepath.Join(t.TempDir(), "crate")
+	runJSON(t, "export ro-crate "+ref+" --out "+crate+" --license https://example.com/l --published 2026-11-30", exitDone)
+	bundles, err := filepath.Glob(filepath.Join(crate, "attestations", "*.sigstore.json"))
+	if err != nil || len(bundles) < 3 {
+		t.Fatalf("%v: %v", bundles, err)
+	}
+	for _, bundle := range bundles {
+		raw, err := os.ReadFile(bundle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := attest.DescribeBundle(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tool(t, true, cosign, "verify-blob-attestation", "--bundle", bundle, "--key", "k.pub", "--type", info.PredicateType, "--insecure-ignore-tlog", filepath.Join(crate, "record.json"))
+		tool(t, false, cosign, "verify-blob-attestation", "--bundle", bundle, "--key", "k.pub", "--type", info.PredicateType, "--insecure-ignore-tlog", filepath.Join(crate, "steps.parquet"))
 	}
 }
