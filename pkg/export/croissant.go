@@ -249,7 +249,7 @@ func encodingFormats(format string) []string {
 	case "csv":
 		return []string{"text/csv"}
 	case "parquet":
-		return []string{"application/vnd.apache.parquet"}
+		return []string{"application/vnd.apache.parquet", "application/x-parquet"} // registered, and what readers of Croissant know
 	}
 	return []string{"application/octet-stream"}
 }
