@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/benchpin/benchpin/pkg/attest"
 	"github.com/benchpin/benchpin/pkg/environment"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/pipeline"
@@ -46,12 +47,20 @@ journal of all attempts, journal.jsonl.
 With --data a folder is taken as it is: it is pinned, verified, run on and left alone, and nothing is generated.
 
 Without --key a key pair is made in DIR/keys/. Such a key proves only that nothing changed since; sign with a key of yours to say who
-ran it. The page at the end says what was checked, by whom it can be checked, and what it does not show.`,
+ran it. The page at the end says what was checked, by whom it can be checked, and what it does not show.
+
+Started by an MPI launcher (mpirun -np 4 benchpin pipeline ...), the processes generate and run together; the first one signs and archives.`,
 		Example: `  benchpin pipeline quickstart --dir ./demo
   benchpin pipeline quickstart --dir ./two --accelerators 4 ++workload.train.epochs=2
   benchpin pipeline pinned --data ./qs --dir ./as-it-is-too`,
-		Args: oneWorkload,
+		Args:        oneWorkload,
+		Annotations: map[string]string{several: ""},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			world, ctx, free, err := a.together(cmd)
+			if err != nil {
+				return err
+			}
+			defer free()
 			verify.set(&flags)
 			cold.set(&flags)
 			if err := pinned.set(cmd, &flags); err != nil {
@@ -63,23 +72,25 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 			if _, err := manifest.ParseExclude(exclude); err != nil {
 				return usagef("--exclude: %w", err)
 			}
-			resolved, err := a.load(cmd, &flags, args)
+			resolved, err := a.loadFor(cmd, &flags, args, world.Size())
 			if err != nil {
 				return err
 			}
 			if err := verify.check(resolved.Workload); err != nil {
 				return err
 			}
-			key, err := a.signer(cmd.Context(), &sign)
-			if err != nil {
-				return err
+			var key attest.Signer
+			if world.Rank() == 0 {
+				if key, err = a.signer(ctx, &sign); err != nil {
+					return err
+				}
 			}
 			notBefore, err := bracket.notBefore(a.now())
 			if err != nil {
 				return err
 			}
 			var stamper func(context.Context, []byte) ([]byte, error)
-			if len(sign.timestamps) > 0 {
+			if len(sign.timestamps) > 0 && world.Rank() == 0 {
 				stamper = stampBy(sign.timestamps[0], key.Trust().Witness)
 			}
 			tool, err := environment.Tool(a.toolVersion(), commit)
@@ -91,16 +102,18 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 			}
 			notify, end := a.notify()
 			defer end()
-			unlive, err := watch.start(a, &notify, cmp.Or(data, pipeline.Layout{Dir: dir}.Data()))
-			if err != nil {
-				return err
+			if world.Rank() == 0 {
+				unlive, err := watch.start(a, &notify, cmp.Or(data, pipeline.Layout{Dir: dir}.Data()))
+				if err != nil {
+					return err
+				}
+				defer unlive()
 			}
-			defer unlive()
 			var plain *report.PlainReads
 			notify.PlainReads = func(p *report.PlainReads) { plain = p }
-			out, err := pipeline.Pipeline(cmd.Context(), pipeline.Options{Workload: resolved, Data: data, Exclude: exclude, Certify: certify, Dir: dir,
+			out, err := pipeline.Pipeline(ctx, pipeline.Options{Workload: resolved, Data: data, Exclude: exclude, Certify: certify, Dir: dir,
 				Journal: journalFile(journal), Key: key, Workers: workers, SampleSeed: verify.seed, Preregistered: registered, NotBefore: notBefore, Stamp: stamper, Redact: redact, OverwriteCheckpoints: overwrite,
-				Tool: tool, Notify: notify})
+				Tool: tool, World: world, Notify: notify})
 			end()
 			defer out.Close()
 			if out.Record != nil {
@@ -112,6 +125,7 @@ ran it. The page at the end says what was checked, by whom it can be checked, an
 		},
 	}
 	flags.add(cmd)
+	flags.addProcesses(cmd)
 	cold.add(cmd)
 	cmd.Flags().StringVar(&data, "data", "", "`folder`, or s3://BUCKET[/PREFIX], of a data set to take as it is, instead of generating one; nothing is written into it")
 	cmd.Flags().StringArrayVar(&exclude, "exclude", nil, "with --data: leave out files and folders of this `pattern`, as \"data pin\" does; may be repeated")

@@ -58,7 +58,7 @@ func TestEveryLoaderInline(t *testing.T) {
 
 // TestInlineNeedsMemory: a run that would hold more than there is is refused before anything is read.
 func TestInlineNeedsMemory(t *testing.T) {
-	r := &run{}
+	r := &run{RunOptions: &RunOptions{}}
 	w, err := workload.Load(workload.Source{Name: "read.yaml", Data: []byte(readYAML)}, workload.Options{Set: []string{"benchpin.verify=inline", "dataset.format=npz"}})
 	if err != nil {
 		t.Fatal(err)

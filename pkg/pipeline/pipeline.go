@@ -8,6 +8,7 @@ import (
 
 	"github.com/benchpin/benchpin/pkg/attest"
 	"github.com/benchpin/benchpin/pkg/bench"
+	"github.com/benchpin/benchpin/pkg/cluster"
 	"github.com/benchpin/benchpin/pkg/datagen"
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/workload"
@@ -68,6 +69,9 @@ type Options struct {
 	OverwriteCheckpoints bool
 	Redact               bool
 	Tool                 record.Tool
+	// World are the processes that go the way together, this one among them; nil: it alone goes it. They generate and run together; process 0
+	// alone signs and archives, returns an outcome, and is told what goes on.
+	World *cluster.World
 	Notify
 
 	certificate string // the file of the certificate, "" without one
@@ -108,6 +112,15 @@ func (o *Options) places(l Layout) (data, checkpoints string) {
 func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 	out = &Outcome{}
 	l := Layout{o.Dir}
+	if several(o.World) {
+		var free context.CancelFunc
+		ctx, free = o.World.Context(ctx)
+		defer free()
+		defer func() { failAlone(o.World, err) }()
+		if !leads(o.World) {
+			o.Notify = Notify{}
+		}
+	}
 	if o.Data != "" {
 		return o.asItIs(ctx, l, out)
 	}
@@ -145,20 +158,30 @@ func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 			return out, err
 		}
 	}
-	if !o.OverwriteCheckpoints {
-		if err := ownCheckpoints(ctx, plan, checkpoints, false); err != nil {
-			return out, err
+	unlock := func() {}
+	defer func() { unlock() }()
+	err = o.first(ctx, func() error {
+		if !o.OverwriteCheckpoints {
+			if err := ownCheckpoints(ctx, plan, checkpoints, false); err != nil {
+				return err
+			}
 		}
-	}
-	unlock, err := o.prepare(l, out)
+		locked, err := o.prepare(l, out)
+		if err == nil {
+			unlock = locked
+		}
+		return err
+	})
 	if err != nil {
 		return out, err
 	}
-	defer unlock()
 	if !only {
 		_, err = Generate(ctx, GenerateOptions{Workload: o.Workload.Workload, Data: data, Manifest: l.Manifest(), Workers: o.Workers,
-			Notify: o.Notify})
+			World: o.World, Tool: o.Tool, Notify: o.Notify})
 		if err != nil {
+			return out, err
+		}
+		if err := o.sees(ctx, l.Manifest()); err != nil {
 			return out, err
 		}
 	}
@@ -169,10 +192,12 @@ func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 	if only || o.Workload.Workload.Dataset.KeepFiles {
 		return out, missed
 	}
-	err = RemoveData(ctx, o.Workload.Workload, data, l.Manifest())
-	if err == nil {
-		err = keepManifest(l.Manifest(), out.Run)
-	}
+	err = o.first(ctx, func() error {
+		if err := RemoveData(ctx, o.Workload.Workload, data, l.Manifest()); err != nil {
+			return err
+		}
+		return keepManifest(l.Manifest(), out.Run)
+	})
 	if err != nil {
 		return out, errors.Join(missed, err)
 	}

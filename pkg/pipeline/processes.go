@@ -439,3 +439,35 @@ func (r *run) ofAll(n, all int64) int64 {
 	}
 	return min(n*int64(r.World.Size()), all)
 }
+
+// first does what is done once on the way, in the first process, while the others wait for it.
+func (o *Options) first(ctx context.Context, f func() error) error {
+	var err error
+	if leads(o.World) {
+		err = f()
+	}
+	return told(ctx, o.World, err)
+}
+
+// sees waits, in other processes than the first, until a file can be seen that it wrote.
+func (o *Options) sees(ctx context.Context, path string) error {
+	if !several(o.World) {
+		return nil
+	}
+	var err error
+	for patience := time.Now().Add(seenWithin); ; {
+		if _, err = os.Lstat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if time.Now().After(patience) {
+			err = fmt.Errorf("%w: process 0 wrote it; give all processes the same folder, on a file system that all hosts have mounted", err)
+			break
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return agreed(ctx, o.World, err)
+}

@@ -359,3 +359,116 @@ func TestProcessesGenerateAndVerifyData(t *testing.T) {
 	}
 	same("and one is renamed")
 }
+
+// TestProcessesGoTheWholeWay: several processes go the way together; the archive is that of all, and later ones find what is there.
+func TestProcessesGoTheWholeWay(t *testing.T) {
+	tool := testTool(t)
+	way := func(processes int, change func(*Options)) (*Outcome, []error) {
+		outs, errs := make([]*Outcome, processes), make([]error, processes)
+		_ = clustertest.New(processes, 2).Run(t.Context(), func(ctx context.Context, world *cluster.World) error {
+			o := Options{Tool: tool, World: world}
+			change(&o)
+			outs[world.Rank()], errs[world.Rank()] = Pipeline(ctx, o)
+			return nil
+		})
+		for process, out := range outs[1:] {
+			if out.Record != nil || out.Verification != nil {
+				t.Errorf("process %d has an outcome", process+1)
+			}
+		}
+		t.Cleanup(func() { outs[0].Close() })
+		return outs[0], errs
+	}
+	good := func(out *Outcome, errs []error) *Outcome {
+		t.Helper()
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		if out.Verification == nil || !out.Verification.OK() || out.Record.Status != record.StatusComplete {
+			t.Fatalf("outcome: %+v", out)
+		}
+		return out
+	}
+	w := processesWorkload(t, "benchpin.accelerators=6")
+	for _, keep := range []bool{true, false} {
+		dir := t.TempDir()
+		w := w
+		if !keep {
+			w = processesWorkload(t, "benchpin.accelerators=6", "dataset.keep_files=false")
+		}
+		three := good(way(3, func(o *Options) { o.Workload, o.Dir = w, dir }))
+		one := good(way(1, func(o *Options) { o.Workload, o.Dir, o.OverwriteCheckpoints = w, dir, true }))
+		if three.Record.Transcript.Root != one.Record.Transcript.Root || three.Record.Dataset.Root != one.Record.Dataset.Root {
+			t.Errorf("three processes read %s of %s, one %s of %s", three.Record.Transcript.Root, three.Record.Dataset.Root, one.Record.Transcript.Root,
+				one.Record.Dataset.Root)
+		}
+		if n := len(three.Record.Cluster.Hosts); n != 2 {
+			t.Errorf("%d hosts", n)
+		}
+		_, err := os.Stat(Layout{dir}.Data())
+		if (err == nil) != keep {
+			t.Errorf("keep_files %v: %v", keep, err)
+		}
+		if keep {
+			pinnedDir := t.TempDir()
+			pinned := good(way(2, func(o *Options) {
+				o.Workload, o.Dir, o.Data = processesWorkload(t, "benchpin.accelerators=6", "workflow.evaluation=false"), pinnedDir, Layout{dir}.Data()
+			}))
+			if pinned.Record.Dataset.Generated {
+				t.Error("a folder taken as it is was taken for a generated one")
+			}
+		}
+	}
+	elsewhere := t.TempDir()
+	// A threshold that is missed is everybody's, and the result is archived all the same.
+	missed, errs := way(2, func(o *Options) {
+		o.Workload, o.Dir = processesWorkload(t, "benchpin.accelerators=6", "benchpin.thresholds.samples_per_second=1e12"), elsewhere
+	})
+	for process, err := range errs {
+		if !errors.Is(err, ErrThreshold) {
+			t.Errorf("process %d: %v", process, err)
+		}
+	}
+	if missed.Archive == "" {
+		t.Error("no archive of a run that missed its threshold")
+	}
+}
+
+// TestProcessesOnlyCheckpoint: checkpoints alone are written and read by several processes as by one.
+func TestProcessesOnlyCheckpoint(t *testing.T) {
+	w, err := workload.Load(workload.Source{Name: "only.yaml", Data: []byte(`
+model: {name: only, type: transformer, num_layers: 3, model_datatype: fp16, optimizer_datatype: fp32, parallelism: {zero_stage: 3},
+  transformer: {vocab_size: 160, hidden_size: 64, ffn_hidden_size: 224, num_attention_heads: 8, num_kv_heads: 2}}
+framework: pytorch
+workflow: {train: false, checkpoint: true}
+checkpoint: {num_checkpoints_write: 2, num_checkpoints_read: 2}
+benchpin: {accelerators: 5, seed: 9}
+`)}, workload.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := Layout{t.TempDir()}
+	_, one, err := runOn(t, l, 1, 0, nil, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, processes := range []int{2, 3, 5} {
+		o, rec, err := runOn(t, l, processes, 2, nil, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range rec.Checkpoints.Saves {
+			if s.Digest != one.Checkpoints.Saves[i].Digest || s.Bytes != one.Checkpoints.Saves[i].Bytes {
+				t.Errorf("%d processes: %s: %s of %d bytes, of one process %+v", processes, s.Name, s.Digest, s.Bytes, one.Checkpoints.Saves[i])
+			}
+		}
+		for i, r := range rec.Checkpoints.Loads {
+			if !r.Verified || r.Bytes != one.Checkpoints.Loads[i].Bytes || len(r.Seconds) != 5 {
+				t.Errorf("%d processes: %+v, of one process %+v", processes, r, one.Checkpoints.Loads[i])
+			}
+		}
+		if a := verifiedArchive(t, Layout{o.Out}, o.Out); !a.OK() {
+			t.Errorf("%d processes: the archive does not verify: %v", processes, a.Err())
+		}
+	}
+}
