@@ -41,8 +41,12 @@ With --manifest the plan is for that data set; without, for the one that the wor
 				return a.printJSON(p.Plan)
 			}
 			w := resolved.Workload
+			cold := w.Benchpin.ColdCache
+			if pipeline.IsBucket(pipeline.DataFolder(w)) {
+				cold = "none to drop: objects are in no page cache of this machine"
+			}
 			return report.Plan(a.stdout, p.Plan, report.PlanExtras{
-				Workload: resolved.Name, Digest: resolved.Digest.String(), Verification: w.Benchpin.Verify, Cold: w.Benchpin.ColdCache, Warnings: p.Notes,
+				Workload: resolved.Name, Digest: resolved.Digest.String(), Verification: w.Benchpin.Verify, Cold: cold, Warnings: p.Notes,
 				KeptBytes: record.Int(p.FileBytes),
 			}, a.style()...)
 		},

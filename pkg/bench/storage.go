@@ -35,8 +35,10 @@ type FileSystemLook struct {
 	Disks            []string
 	// Disk, Network and Cached are bytes: read from its disks, read from its server, and of the data set in the page cache.
 	Disk, Network, Cached Count
-	// Counted says whether the kernel counts for this process what the file system fetched.
-	Counted bool
+	// Counted says whether the kernel counts for this process what the file system fetched; Uncounted is the reason where it does not, ""
+	// for that of a file system.
+	Counted   bool
+	Uncounted string
 }
 
 // Count is a number of bytes, or the reason why it is not known.
@@ -221,6 +223,9 @@ func mergedStorage(looks []epochLook, device Count, direct bool) (*record.Storag
 			if !now.Counted {
 				counted = false
 				uncounted = fmt.Sprintf("the kernel does not count for a process what file systems of type %s fetch for it", now.Type)
+			if now.Uncounted != "" {
+				uncounted = now.Uncounted
+			}
 			}
 		}
 		for device := range h.asked {

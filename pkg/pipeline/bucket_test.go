@@ -380,6 +380,71 @@ func TestBucketGenerationStops(t *testing.T) {
 	}
 }
 
+// TestBucketLargeObjects: objects of several parts are written while they are made. One that cannot be completed, or of which a part arrives
+// damaged every time, ends generating and is not there; by a server that sometimes fails all come out right, and are read back by parts.
+func TestBucketLargeObjects(t *testing.T) {
+	server := s3test.InMemory(t, "data")
+	set := inBucket("workflow.checkpoint=false", "dataset.record_length_bytes=20000000", "dataset.num_files_train=2", "dataset.num_samples_per_file=1",
+		"dataset.num_subfolders_train=0", "reader.batch_size=1", "train.epochs=1", "metric.au=0", "storage.storage_options.s3_max_attempts=4", "storage.storage_options.prefetch_workers=2")
+	w := small(t, set...)
+	m := filepath.Join(t.TempDir(), "m.json")
+	o := GenerateOptions{Workload: w.Workload, Data: DataFolder(w.Workload), Manifest: m}
+	for name, fault := range map[string]func(n int64, w http.ResponseWriter, r *http.Request) bool{
+		"completing fails": func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+			return s3test.Is(r, http.MethodPost, "uploadId") && s3test.Refuse(w, http.StatusInternalServerError, "InternalError", "")
+		},
+		"completing fails with status 200": func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+			return s3test.Is(r, http.MethodPost, "uploadId") && s3test.Refuse(w, http.StatusOK, "InternalError", "We encountered an internal error.")
+		},
+		"a part is damaged": func(_ int64, _ http.ResponseWriter, r *http.Request) bool {
+			if s3test.Is(r, http.MethodPut, "partNumber") && r.URL.Query().Get("partNumber") == "2" {
+				s3test.Flip(r, 1000)
+			}
+			return false
+		},
+	} {
+		p := &s3test.Proxy{Fault: fault}
+		s3test.Environment(t, p.Start(t, server))
+		if _, err := Generate(t.Context(), o); err == nil || !strings.Contains(err.Error(), "s3://data/sets/small/train/") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if there := objects(t, server); len(there) != 1 { // what says that generating began
+			t.Errorf("%s: %q is there", name, there)
+		}
+	}
+	p := &s3test.Proxy{Fault: func(n int64, w http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case n%5 == 2:
+			io.Copy(io.Discard, r.Body)
+			return s3test.SlowDown(w)
+		case n%7 == 3 && s3test.Is(r, http.MethodPut, "partNumber"):
+			s3test.Flip(r, 1000)
+		}
+		return false
+	}, Answer: func(n int64, r *http.Response) error {
+		if n%4 == 1 && r.Request.Method == http.MethodGet {
+			s3test.Cut(r, 3_000_000)
+		}
+		return nil
+	}}
+	s3test.Environment(t, p.Start(t, server))
+	h, err := Generate(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, local := gone(t, append(set, "storage.storage_type=local_fs", "dataset.data_folder=data")...)
+	if h.Root.String() != local.Record.Dataset.Root {
+		t.Errorf("root %s, expected %s", h.Root, local.Record.Dataset.Root)
+	}
+	r, err := Run(t.Context(), RunOptions{Workload: w, Data: o.Data, Manifest: m, Out: filepath.Join(t.TempDir(), "run"), Tool: local.Record.Tool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Environment.Buckets[0].Traffic; r.Transcript.Root != local.Record.Transcript.Root || got.Get < 6 || got.Refused+got.Retried == 0 {
+		t.Errorf("transcript %s, expected %s; traffic %+v", r.Transcript.Root, local.Record.Transcript.Root, got)
+	}
+}
+
 // TestBucketSurvives: a server that refuses every third request, resets every fourth connection and cuts answers short does no harm.
 func TestBucketSurvives(t *testing.T) {
 	server := s3test.InMemory(t, "data")

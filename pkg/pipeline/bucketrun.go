@@ -150,7 +150,8 @@ func (m *bucketMeter) Look(context.Context) (bench.StorageLook, error) {
 	none := bench.Count{Absent: errNoPageCache.Error()}
 	l := bench.StorageLook{Files: m.files, FileSystems: []bench.FileSystemLook{{
 		Device: m.bucket.Device(), MountPoint: m.bucket.URI(), Type: objectStore,
-		Disk: bench.Count{Absent: "the disks of an object server are not seen from here"}, Network: bench.Count{Bytes: m.bucket.Traffic().Received}, Cached: none,
+		Uncounted: "objects come from the server of their bucket; what it had in memory is not seen from here",
+		Disk:      bench.Count{Absent: "the disks of an object server are not seen from here"}, Network: bench.Count{Bytes: m.bucket.Traffic().Received}, Cached: none,
 	}}}
 	l.Took = time.Since(start)
 	return l, nil

@@ -52,7 +52,7 @@ func (p *page) storage(epochs []record.EpochMetrics) {
 	if s.Direct {
 		p.row("", "", "files were read past the page cache (O_DIRECT)")
 	}
-	if s.LookedAt < s.Files {
+	if s.LookedAt > 0 && s.LookedAt < s.Files {
 		p.row("", "", "cached bytes are an estimate from "+count(s.LookedAt)+" of "+plural(s.Files, "file"))
 	}
 	for _, f := range []record.Figure{s.Memory} {

@@ -128,7 +128,7 @@ func trafficTable(epochs []record.EpochMetrics) table {
 			absent["direct"] = true
 			t.Notes = append(t.Notes, "Files were read past the page cache (O_DIRECT).")
 		}
-		if e.Storage.LookedAt < e.Storage.Files && !absent["looked"] {
+		if e.Storage.LookedAt > 0 && e.Storage.LookedAt < e.Storage.Files && !absent["looked"] {
 			absent["looked"] = true
 			t.Notes = append(t.Notes, fmt.Sprintf("What is cached is an estimate, from %s of %s files.", report.Count(e.Storage.LookedAt), report.Count(e.Storage.Files)))
 		}

@@ -63,6 +63,10 @@ func final(err error) bool {
 	if !errors.As(err, &answer) {
 		return false
 	}
+	switch answer.Code {
+	case "BadDigest", "IncompleteBody", "RequestTimeout": // the bytes did not arrive as they were sent
+		return false
+	}
 	switch answer.StatusCode {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return false
