@@ -42,6 +42,9 @@ func (f *liveFlags) start(a *app, n *pipeline.Notify, data string) (end func(), 
 		}
 		closers = nil
 	}
+	if f.file == "-" {
+		return end, usagef("--live -: standard output is the result; expected a file or a named pipe")
+	}
 	if f.file != "" {
 		if err := pipeline.ApartFromData(data, f.file, "--live"); err != nil {
 			return end, err

@@ -46,3 +46,37 @@ func BenchmarkLive(b *testing.B) {
 	runtime.KeepAlive(one)
 	b.ReportMetric(0, "ns/op")
 }
+
+// BenchmarkLiveScale does so with many accelerators, whose AU lacks to 100 % what the engine costs: au-lost is what being shown takes of it, in
+// points.
+func BenchmarkLiveScale(b *testing.B) {
+	const accelerators, steps = 512, 40
+	r := newRealFiles(b, 64, 100)
+	data := &repeated{r, accelerators * steps}
+	w := testWorkload(func(w *workload.Workload) {
+		w.Dataset.Format, w.Dataset.NumFilesTrain, w.Benchpin.Accelerators = "npz", data.n, accelerators
+		w.Reader.ReadThreads, w.Train.ComputationTime = 2, constant(100*time.Millisecond)
+	})
+	p, err := NewPlan(w, data)
+	if err != nil {
+		b.Fatal(err)
+	}
+	au := func(l *Live) float64 {
+		res, err := Run(b.Context(), Options{Plan: p, Dataset: data, Data: r.folder, Steps: &memFile{}, Live: l})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return *res.Metrics.AU.Value
+	}
+	var l Live
+	var plain, shown float64
+	for b.Loop() {
+		plain += au(nil)
+		end := live.Follow(live.Options{Counts: l.Counts, Each: func(live.Sample) {}})
+		shown += au(&l)
+		end()
+	}
+	b.ReportMetric(plain/float64(b.N), "AU-%")
+	b.ReportMetric((plain-shown)/float64(b.N), "au-lost")
+	b.ReportMetric(0, "ns/op")
+}

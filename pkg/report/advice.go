@@ -103,12 +103,12 @@ func (a *Advice) try(format string, args ...any) { a.Try = append(a.Try, fmt.Spr
 
 // losses are the sums that advice rests on, in seconds over all accelerators.
 type losses struct {
-	r                                           *record.Record
-	compute, load, barrier, hash                float64
-	open, read, decode, preprocess, queue, idle float64
-	samples                                     float64 // that were read for training
-	threads                                     int     // of an accelerator; 0 where it reads itself
-	busy                                        float64 // share of their time that readers worked
+	r                              *record.Record
+	compute, load, barrier, hash   float64
+	open, read, decode, preprocess float64
+	samples                        float64 // that were read for training
+	threads                        int     // of an accelerator; 0 where it reads itself
+	busy                           float64 // share of their time that readers worked
 }
 
 // newLosses is nil where the record lacks a sum: one of a run that ended before it had any.
@@ -122,10 +122,8 @@ func newLosses(r *record.Record) *losses {
 		}
 		*to = *f.Value
 	}
-	for name, to := range map[string]*float64{"preprocess_total": &x.preprocess, "wait_queue_total": &x.queue} {
-		if f := r.Metrics.Other[name]; f.Value != nil { // absent in records of earlier versions
-			*to = *f.Value
-		}
+	if f := r.Metrics.Other["preprocess_total"]; f.Value != nil { // absent in records of earlier versions
+		x.preprocess = *f.Value
 	}
 	if i := r.Dataset.Verification.Inline; i != nil {
 		x.hash = i.WaitedSeconds
