@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +20,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
 	"github.com/benchpin/benchpin/pkg/cluster/mpi"
 	"github.com/benchpin/benchpin/pkg/record"
@@ -264,6 +269,45 @@ exec ./benchpin "$@"
 				}
 			}
 		})
+	}
+}
+
+// The credentials of a bucket have to reach every process: the one that has none is named, and so is what is missing.
+func TestProcessesCredentials(t *testing.T) {
+	j := newJobs(t)
+	backend := s3mem.New()
+	if err := backend.CreateBucket("bucket"); err != nil {
+		t.Fatal(err)
+	}
+	objects := gofakes3.New(backend).Server()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "" {
+			http.Error(w, `<?xml version="1.0"?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>`, http.StatusForbidden)
+			return
+		}
+		objects.ServeHTTP(w, r)
+	}))
+	defer srv.Close()
+	for name, value := range map[string]string{"AWS_ENDPOINT_URL": srv.URL, "AWS_ACCESS_KEY_ID": "somebody", "AWS_SECRET_ACCESS_KEY": "something-secret",
+		"AWS_EC2_METADATA_DISABLED": "true"} {
+		t.Setenv(name, value)
+	}
+	if o := j.run(0, "benchpin", "data", "generate", "small.yaml", "--data", "s3://bucket/data", "--manifest", "m.json"); o.code != 0 {
+		t.Fatal(o)
+	}
+	j.write("poor", `#!/bin/sh
+[ "${PMI_RANK:-$OMPI_COMM_WORLD_RANK}" = 1 ] && unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
+exec ./benchpin "$@"
+`)
+	arguments := func(out string) []string {
+		return []string{"run", "small.yaml", "--data", "s3://bucket/data", "--manifest", "m.json", "--checkpoints", "c-" + out, "--out", out}
+	}
+	if o := j.run(2, "benchpin", arguments("rich")...); o.code != 0 {
+		t.Errorf("all processes have credentials: %v", o)
+	}
+	o := j.run(2, "poor", arguments("results")...)
+	if o.code == 0 || !strings.Contains(o.stderr, "process 1 on ") || !strings.Contains(o.stderr, "AWS_ACCESS_KEY_ID") {
+		t.Errorf("process 1 has no credentials: %v", o)
 	}
 }
 

@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -32,8 +36,37 @@ func (a *app) world(ctx context.Context) (*cluster.World, error) {
 	if w := p.World(); w.Rank() > 0 {
 		a.errors = a.stderr
 		a.stdout, a.stderr, a.terminal = io.Discard, io.Discard, false
+	} else if _, here := w.OnNode(); w.Size() > 1 {
+		if online, err := os.ReadFile("/sys/devices/system/cpu/online"); err == nil {
+			if text := tightlyBound(runtime.NumCPU(), here, string(online)); text != "" {
+				a.notef("benchpin: warning: %s", text)
+			}
+		}
 	}
 	return p.World(), nil
+}
+
+// tightlyBound says what is lost where each of so many processes of a host may use a few processors only and all together leave some idle:
+// Open MPI binds each to one core unless it is told not to. online is the kernel's list, such as 0-3,8.
+func tightlyBound(each, processes int, online string) string {
+	all := 0
+	for part := range strings.SplitSeq(strings.TrimSpace(online), ",") {
+		first, last, several := strings.Cut(part, "-")
+		a, err := strconv.Atoi(first)
+		b := a
+		if several && err == nil {
+			b, err = strconv.Atoi(last)
+		}
+		if err != nil || b < a {
+			return ""
+		}
+		all += b - a + 1
+	}
+	if each*processes >= all {
+		return ""
+	}
+	return fmt.Sprintf("each of the %d processes on this host may use %d of its %d processors: readers have to share them; "+
+		"let the launcher bind no process (Open MPI: --bind-to none)", processes, each, all)
 }
 
 // onlyProcess refuses to carry out a command several times over: each of the processes would do the whole of it.
