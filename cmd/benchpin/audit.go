@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -120,7 +119,7 @@ Exit code 4, and no answer, when the data set does not hold what its manifest pi
 				return usagef("--form %s: expected %s or %s", form, audit.Bytes, audit.Digests)
 			}
 			if o.Manifest == "" {
-				o.Manifest = filepath.Clean(o.Data) + ".manifest.json"
+				o.Manifest = pipeline.ManifestBeside(o.Data)
 			}
 			notify, end := a.notify()
 			defer end()

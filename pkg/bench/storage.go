@@ -223,9 +223,9 @@ func mergedStorage(looks []epochLook, device Count, direct bool) (*record.Storag
 			if !now.Counted {
 				counted = false
 				uncounted = fmt.Sprintf("the kernel does not count for a process what file systems of type %s fetch for it", now.Type)
-			if now.Uncounted != "" {
-				uncounted = now.Uncounted
-			}
+				if now.Uncounted != "" {
+					uncounted = now.Uncounted
+				}
 			}
 		}
 		for device := range h.asked {

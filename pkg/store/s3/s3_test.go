@@ -28,7 +28,7 @@ func bucket(t *testing.T, endpoint, uri string, change func(*Options)) *Bucket {
 
 func TestContractInMemory(t *testing.T) {
 	for name, change := range map[string]func(*Options){
-		"whole": nil, "ranged": func(o *Options) { o.Ranged = true },
+		"whole": nil, "ranged": func(o *Options) { o.Ranged = true }, "ahead": fetchingAhead,
 	} {
 		t.Run(name, func(t *testing.T) {
 			storetest.Run(t, func(t *testing.T) store.Store { return bucket(t, inMemory(t), "s3://data/some/prefix", change) },
