@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/benchpin/benchpin/pkg/bench"
 	"github.com/benchpin/benchpin/pkg/environment"
@@ -471,6 +472,27 @@ func TestBucketSurvives(t *testing.T) {
 	_, local := gone(t, "train.epochs=1")
 	if out.Record.Transcript.Root != local.Record.Transcript.Root {
 		t.Error("another transcript")
+	}
+}
+
+// TestBucketSettles: what was generated is given the time that the workload asks for before it is read, and an interruption ends that.
+func TestBucketSettles(t *testing.T) {
+	w := small(t, inBucket("storage.post_generation_settle_seconds=0.2")...)
+	start := time.Now()
+	if err := settle(t.Context(), w.Workload); err != nil || time.Since(start) < 200*time.Millisecond {
+		t.Errorf("settled after %v, %v", time.Since(start), err)
+	}
+	s3test.Environment(t, s3test.InMemory(t, "data"))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	told := Notify{Stage: func(text string, _ ...any) {
+		if strings.HasPrefix(text, "pinned") {
+			cancel()
+		}
+	}}
+	long := small(t, inBucket("storage.post_generation_settle_seconds=3600")...)
+	if _, err := Pipeline(ctx, Options{Workload: long, Dir: t.TempDir(), Tool: testTool(t), Notify: told}); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
 	}
 }
 

@@ -115,10 +115,15 @@ func (o *DLIOOptions) generate(ctx context.Context, data string) error {
 	if err != nil {
 		return err
 	}
-	settle := time.NewTimer(time.Duration(o.Workload.Workload.Storage.PostGenerationSettleSeconds * float64(time.Second)))
-	defer settle.Stop()
+	return settle(ctx, o.Workload.Workload)
+}
+
+// settle waits as long as a workload asks until what was generated is to be read.
+func settle(ctx context.Context, w *workload.Workload) error {
+	wait := time.NewTimer(time.Duration(w.Storage.PostGenerationSettleSeconds * float64(time.Second)))
+	defer wait.Stop()
 	select {
-	case <-settle.C:
+	case <-wait.C:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

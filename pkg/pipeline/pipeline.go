@@ -178,6 +178,9 @@ func Pipeline(ctx context.Context, o Options) (out *Outcome, err error) {
 	if !only {
 		_, err = Generate(ctx, GenerateOptions{Workload: o.Workload.Workload, Data: data, Manifest: l.Manifest(), Workers: o.Workers,
 			World: o.World, Tool: o.Tool, Notify: o.Notify})
+		if err == nil {
+			err = settle(ctx, o.Workload.Workload)
+		}
 		if err != nil {
 			return out, err
 		}
