@@ -25,6 +25,7 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
 	"github.com/benchpin/benchpin/pkg/cluster/mpi"
+	"github.com/benchpin/benchpin/pkg/cluster/mpi/mpitest"
 	"github.com/benchpin/benchpin/pkg/record"
 )
 
@@ -45,29 +46,15 @@ benchpin: {seed: 7}
 type jobs struct {
 	t      testing.TB
 	dir    string
+	family string
 	launch []string
 }
 
 // newJobs makes the folder, with the workload and the program in it.
 func newJobs(t testing.TB) *jobs {
 	t.Helper()
-	family := "mpich"
-	if strings.Contains(mpi.Library(), "Open MPI") {
-		family = "openmpi"
-	}
-	path, err := exec.LookPath("mpirun." + family)
-	if err != nil {
-		if path, err = exec.LookPath("mpirun"); err != nil {
-			if os.Getenv("CI") == "true" {
-				t.Fatalf("mpirun of %s is missing", family)
-			}
-			t.Skipf("SKIPPED: mpirun of %s is missing", family)
-		}
-	}
-	j := &jobs{t: t, dir: t.TempDir(), launch: []string{path}}
-	if family == "openmpi" {
-		j.launch = append(j.launch, "--allow-run-as-root", "--oversubscribe")
-	}
+	j := &jobs{t: t, dir: t.TempDir(), family: mpitest.Family(t, mpi.Library())}
+	j.launch = mpitest.Launcher(t, j.family)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -220,6 +207,39 @@ func TestProcessesGenerate(t *testing.T) {
 	}
 	if o := j.run(4, "benchpin", "data", "verify", "--data", "data-4", "--manifest", "m.json"); o.code != exitVerify || !strings.Contains(o.stderr, "img_30_of_44.npz") {
 		t.Errorf("a changed file: %v", o)
+	}
+}
+
+// Two hosts with an address each run as one process does, and the record knows them by their names.
+func TestProcessesOnTwoHosts(t *testing.T) {
+	j := newJobs(t)
+	j.generate()
+	one := j.benchmark(0, "alone", "--accelerators", "4")
+	h := mpitest.TwoHosts(t)
+	j.launch = h.Launch(t, j.family, 2)
+	before := h.Received(t)
+	many := j.benchmark(2, "two", "--accelerators-per-process", "2")
+	if many.Transcript.Root != one.Transcript.Root || many.Dataset.Root != one.Dataset.Root || !reflect.DeepEqual(many.Plan, one.Plan) ||
+		!slices.Equal(saves(many), saves(one)) {
+		t.Errorf("transcript %s, plan %+v, want %s, %+v", many.Transcript.Root, many.Plan, one.Transcript.Root, one.Plan)
+	}
+	if many.Cluster == nil || len(many.Cluster.Processes) != 2 || many.Cluster.Processes[0].Host != "hosta" || many.Cluster.Processes[1].Host != "hostb" ||
+		many.Cluster.Hosts["hostb"].ClockEnd == nil {
+		t.Errorf("the record's hosts: %+v", many.Cluster)
+	}
+	if h.Received(t) == before {
+		t.Error("nothing came over the cable")
+	}
+}
+
+// The whole way on several processes ends in an archive that verifies.
+func TestProcessesPipeline(t *testing.T) {
+	j := newJobs(t)
+	if o := j.run(2, "benchpin", "pipeline", "small.yaml", "--dir", "whole", "--accelerators-per-process", "2"); o.code != 0 {
+		t.Fatal(o)
+	}
+	if o := j.run(0, "benchpin", "verify", "whole/archive", "--key", "whole/keys/benchpin.pub"); o.code != 0 {
+		t.Error(o)
 	}
 }
 

@@ -17,35 +17,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/benchpin/benchpin/pkg/cluster/mpi/mpitest"
 )
 
 // family is "mpich" or "openmpi": the launcher has to be that of the library.
 func family(t testing.TB) string {
 	t.Helper()
-	library := Library()
-	switch {
-	case strings.Contains(library, "Open MPI"):
-		return "openmpi"
-	case strings.Contains(library, "MPICH"):
-		return "mpich"
-	}
-	t.Fatalf("the tests know no launcher for %q", library)
-	return ""
-}
-
-// launcher is the mpirun of a family: its Debian name, or the plain one where there is no other.
-func launcher(t testing.TB, family string) []string {
-	t.Helper()
-	path, err := exec.LookPath("mpirun." + family)
-	if err != nil {
-		if path, err = exec.LookPath("mpirun"); err != nil {
-			missing(t, "mpirun of "+family+" is missing")
-		}
-	}
-	if family == "openmpi" {
-		return []string{path, "--allow-run-as-root", "--oversubscribe"}
-	}
-	return []string{path}
+	return mpitest.Family(t, Library())
 }
 
 // job is an mpirun under way.
@@ -79,7 +58,7 @@ func command(ctx context.Context, t testing.TB, launch []string, n int, scenario
 // mpirun runs a scenario to its end, and fails the test when it hangs.
 func mpirun(t testing.TB, n int, scenario string) (output string, code int, took time.Duration) {
 	t.Helper()
-	return finish(t, command, launcher(t, family(t)), n, scenario)
+	return finish(t, command, mpitest.Launcher(t, family(t)), n, scenario)
 }
 
 // finish runs what make makes.
@@ -152,7 +131,7 @@ func TestHang(t *testing.T) {
 // The launcher of one MPI with a program of another makes every process believe that it is alone; that is found out.
 func TestOtherLauncher(t *testing.T) {
 	other := map[string]string{"mpich": "openmpi", "openmpi": "mpich"}[family(t)]
-	output, code, _ := finish(t, command, launcher(t, other), 2, "everything 1")
+	output, code, _ := finish(t, command, mpitest.Launcher(t, other), 2, "everything 1")
 	if code == 0 || !strings.Contains(output, "do not belong together") {
 		t.Errorf("ended with %d:\n%s", code, output)
 	}
@@ -214,7 +193,7 @@ func TestKilled(t *testing.T) {
 	if os.Getenv("BENCHPIN_LONG") != "" {
 		rounds = 100
 	}
-	launch := launcher(t, family(t))
+	launch := mpitest.Launcher(t, family(t))
 	seed := rand.Uint64()
 	t.Logf("seed %d, %d rounds", seed, rounds)
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -242,7 +221,7 @@ func TestKilled(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), jobLimit)
 	defer cancel()
-	j, pids := start(ctx, t, launcher(t, family(t)), 2)
+	j, pids := start(ctx, t, mpitest.Launcher(t, family(t)), 2)
 	if err := j.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +238,7 @@ func TestSilent(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), jobLimit)
 	defer cancel()
-	j, pids := start(ctx, t, launcher(t, family(t)), 3)
+	j, pids := start(ctx, t, mpitest.Launcher(t, family(t)), 3)
 	if err := syscall.Kill(pids[1], syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
