@@ -51,11 +51,14 @@ func TestWhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			check()
-			r.known = nil
 			gone := r.files.Path(2)
 			if err := os.Remove(filepath.Join(l.Data(), gone)); err != nil {
 				t.Fatal(err)
 			}
+			if _, _, err := r.where(data)(r.files.pinnedPart, 2, 0, true); err != nil {
+				t.Errorf("%s is known, and the file system was asked: %v", gone, err)
+			}
+			r.known = nil
 			if _, _, err := r.where(data)(r.files.pinnedPart, 2, 0, true); err == nil {
 				t.Errorf("%s is missing, and nobody says so", gone)
 			}
