@@ -96,6 +96,8 @@ metric: {au: 0.01}
 		{"verify a --key k.pub --attest k.key --attach --json", cli + "verdict", exitDone},
 		{"verify a --key k.pub --require-thresholds --signers 1 --json", cli + "verdict", exitDone},
 		{"verify a --key other.pub --json", cli + "verdict", exitVerify},
+		{"verify a --key k.pub --figure au>=101 --attest k.key --attest-failed --attach --json", cli + "verdict", exitVerify},
+		{"verify a --key k.pub --json", cli + "verdict", exitDone},
 		{"replay a --key k.pub --dir again --json", cli + "replay", exitDone},
 		{"replay a --key k.pub --dir again --data d --sign k.key --attach --json", cli + "replay", exitDone},
 		{"replay a --key k.pub --data e --dir again --data-only --json", cli + "replay", exitDiffers},
