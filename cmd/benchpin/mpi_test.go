@@ -322,8 +322,8 @@ exec ./benchpin "$@"
 	arguments := func(out string) []string {
 		return []string{"run", "small.yaml", "--data", "s3://bucket/data", "--manifest", "m.json", "--checkpoints", "c-" + out, "--out", out}
 	}
-	if o := j.run(2, "benchpin", arguments("rich")...); o.code != 0 {
-		t.Errorf("all processes have credentials: %v", o)
+	if o := j.run(2, "benchpin", arguments("rich")...); o.code != 0 || strings.Contains(o.stdout+o.stderr, "\x1b") {
+		t.Errorf("all processes have credentials, and what they print goes to no terminal: %q %v", o.stdout, o)
 	}
 	o := j.run(2, "poor", arguments("results")...)
 	if o.code == 0 || !strings.Contains(o.stderr, "process 1 on ") || !strings.Contains(o.stderr, "AWS_ACCESS_KEY_ID") {
@@ -394,6 +394,42 @@ func TestProcessKilled(t *testing.T) {
 			}
 		}
 		cancel()
+	}
+}
+
+// An interrupt at the launcher is told once at most, and what there is stands in the run folder, marked incomplete. What a launcher prints
+// after it, and ends with, is its own affair: MPICH's ends with 0.
+func TestProcessesInterrupted(t *testing.T) {
+	j := newJobs(t)
+	j.generate()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := j.command(ctx, 2, "benchpin", runArguments("interrupted", "--set", "train.epochs=1000", "--set", "train.computation_time=0.05")...)
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	j.ranks(cmd.Process.Pid, 2)
+	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+		if saved, _ := filepath.Glob(j.path("checkpoints-interrupted/*/*")); len(saved) > 0 {
+			break
+		}
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	err := cmd.Wait()
+	if took := time.Since(begin); ctx.Err() != nil || took > 20*time.Second {
+		t.Errorf("the job ended after %v with %v:\n%s", took, err, output.String())
+	}
+	b, err := os.ReadFile(j.path("interrupted/record.json"))
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, output.String())
+	}
+	if rec, err := record.Parse(b); err != nil || rec.Status != record.StatusIncomplete || strings.Count(output.String(), "benchpin: ") > 1 {
+		t.Errorf("the record: %v; what was printed:\n%s", err, output.String())
 	}
 }
 

@@ -33,9 +33,13 @@ func (a *app) world(ctx context.Context) (*cluster.World, error) {
 		return nil, err
 	}
 	a.process = p
-	if w := p.World(); w.Rank() > 0 {
+	w := p.World()
+	if w.Size() > 1 {
+		a.terminal, a.color = false, false // what looks like a terminal is the launcher's, which passes on what it is given
+	}
+	if w.Rank() > 0 {
 		a.errors = a.stderr
-		a.stdout, a.stderr, a.terminal = io.Discard, io.Discard, false
+		a.stdout, a.stderr = io.Discard, io.Discard
 	} else if _, here := w.OnNode(); w.Size() > 1 {
 		if online, err := os.ReadFile("/sys/devices/system/cpu/online"); err == nil {
 			if text := tightlyBound(runtime.NumCPU(), here, string(online)); text != "" {
@@ -43,7 +47,7 @@ func (a *app) world(ctx context.Context) (*cluster.World, error) {
 			}
 		}
 	}
-	return p.World(), nil
+	return w, nil
 }
 
 // tightlyBound says what is lost where each of so many processes of a host may use a few processors only and all together leave some idle:
@@ -96,13 +100,13 @@ func (a *app) leave(code int, err error) int {
 	return a.process.End(code, err)
 }
 
-// own says whether an error is to be told by this process: another tells it where all have it, and where it came from there.
+// own says whether an error is to be told by this process: another tells it where all have it, as an interrupt, and where it came from there.
 func (a *app) own(err error) bool {
 	if a.process == nil || a.process.World().Rank() == 0 {
 		return true
 	}
 	var other *cluster.ProcessError
-	return !errors.As(err, &other) && !isAny(err, cluster.ErrDisagree, cluster.ErrAgreed)
+	return !errors.As(err, &other) && !isAny(err, cluster.ErrDisagree, cluster.ErrAgreed, context.Canceled)
 }
 
 // reportFrom is where errors are told, and by whom.
