@@ -37,8 +37,12 @@ func (r *run) shareKnown(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all := r.sendKnown(0, 1)
-	defer all.Close()
+	var all io.Reader // of the others none: what they would send is being written
+	if leads(r.World) {
+		sent := r.sendKnown(0, 1)
+		defer sent.Close()
+		all = sent
+	}
 	w := knownWriter{r: r, step: 1}
 	if err := r.World.Broadcast(ctx, all, &w); err != nil {
 		return err
