@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -91,7 +92,7 @@ func (r *run) deviceSince(ctx context.Context, rec *stats.Recorder, looks *epoch
 		return err
 	}
 	if r.world.Size() > 1 {
-		look.Node = r.world.Node()
+		look.Node = cmp.Or(r.o.Host, r.world.Node())
 		looks.own = append(looks.own, look)
 		return nil
 	}

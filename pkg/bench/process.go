@@ -10,10 +10,13 @@ import (
 )
 
 // Part is which accelerators a process of several carries: count of them from rank first on. With benchpin.accelerators_per_process each
-// process carries so many, and the last what is left; without it they are dealt out evenly. Ranks follow the numbers of the processes.
+// process carries so many, and the last what is left; without it they are dealt out evenly. One process carries all either way. Ranks follow the numbers of the processes.
 // The error wraps ErrImpossible where there is none for some process, or there are more than the processes carry.
 func (p *Plan) Part(process, processes int) (first, count int, err error) {
 	all, each := p.Accelerators, p.workload.Benchpin.AcceleratorsPerProcess
+	if processes == 1 {
+		return 0, all, nil
+	}
 	if each == 0 {
 		if all < processes {
 			return 0, 0, fmt.Errorf("%w: %s on %d processes: expected at least one for each; start fewer processes, or raise benchpin.accelerators",

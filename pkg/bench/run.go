@@ -63,6 +63,8 @@ type Options struct {
 	// World are the processes that carry the plan out together, this one among them; each has its part of the accelerators (Plan.Part).
 	// All give the same plan and data set. Nil: this process carries all.
 	World *cluster.World
+	// Host names this process's host in what was counted there; "" is World's name of it.
+	Host string
 	// AllSteps and AllEvalSteps are, in process 0 of several, what Steps and EvalSteps are where there is one: they receive the rows of all
 	// processes. Steps and EvalSteps then hold those of a process until they are brought there.
 	AllSteps, AllEvalSteps StepsFile

@@ -115,6 +115,7 @@ func Context(a, b *record.Record) []Difference {
 		{"machine", "environment.memory.total_bytes", func(r *record.Record) string { return whole(r.Environment.Memory.Total) }},
 		{"machine", "environment.limits.cgroup_cpu", func(r *record.Record) string { return r.Environment.Limits.CgroupCPU }},
 		{"machine", "environment.container.kind", func(r *record.Record) string { return r.Environment.Container.Kind }},
+		{"machine", "cluster.processes", func(r *record.Record) string { return processes(r) }},
 		{"storage", "environment.folders.data.file_system", func(r *record.Record) string { return dataFolder(r).FileSystem }},
 		{"storage", "environment.folders.data.source", func(r *record.Record) string { return dataFolder(r).Source }},
 		{"storage", "environment.folders.data.mount_point", func(r *record.Record) string { return dataFolder(r).MountPoint }},
@@ -216,4 +217,12 @@ func valueText(v any) string {
 		return fmt.Sprint(v)
 	}
 	return string(b)
+}
+
+// processes says how many processes carried a run out, on how many hosts; none where one did.
+func processes(r *record.Record) string {
+	if r.Cluster == nil {
+		return none
+	}
+	return fmt.Sprintf("%d on %d hosts", len(r.Cluster.Processes), len(r.Cluster.Hosts))
 }

@@ -398,12 +398,17 @@ func dealtAgain(k *record.Cluster, plan *bench.Plan) *fault.Fault {
 
 // dealt refuses a plan whose accelerators cannot be dealt out to the processes that there are.
 func (r *run) dealt() error {
-	process, processes := 0, 1
 	if several(r.World) {
-		process, processes = r.World.Rank(), r.World.Size()
+		_, _, err := r.plan.Part(r.World.Rank(), r.World.Size())
+		return err
 	}
-	_, _, err := r.plan.Part(process, processes)
-	return err
+	all, each := r.plan.Accelerators, r.w.Benchpin.AcceleratorsPerProcess
+	if r.ReplayOf != nil || each == 0 || each >= all {
+		return nil // what several carried can be repeated by one
+	}
+	need := (all + each - 1) / each
+	return fmt.Errorf("%w: %d accelerators with benchpin.accelerators_per_process %d need %d processes, found 1; start so many, for example with "+
+		"mpirun -np %d, or change one of the two", bench.ErrImpossible, all, each, need, need)
 }
 
 // followed ends the run in a process that is not the first: it waits for what the first makes of the result.

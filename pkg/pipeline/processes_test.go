@@ -472,3 +472,45 @@ benchpin: {accelerators: 5, seed: 9}
 		}
 	}
 }
+
+// TestReplayByOneProcess: what several processes carried, each with its number of accelerators, can be repeated by one; started by hand so
+// it is refused.
+func TestReplayByOneProcess(t *testing.T) {
+	w := processesWorkload(t, "benchpin.accelerators=4", "benchpin.accelerators_per_process=2")
+	l := generatedFor(t, w)
+	_, two, err := runOn(t, l, 2, 0, nil, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := runOn(t, l, 1, 0, nil, w); !errors.Is(err, bench.ErrImpossible) || !strings.Contains(err.Error(), "mpirun -np 2") {
+		t.Errorf("one process in place of two: %v", err)
+	}
+	of := record.ReplayOf{Class: record.HostOnly, Archive: "sha256:" + strings.Repeat("0", 64), Record: record.Digest(nil), Run: two.ID}
+	_, again, err := runOn(t, l, 1, 0, func(_ int, o *RunOptions) { o.ReplayOf = &of }, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Transcript.Root != two.Transcript.Root {
+		t.Errorf("one process read %s, two %s", again.Transcript.Root, two.Transcript.Root)
+	}
+}
+
+// TestRedactedHosts: a redacted record numbers hosts and names none, in what was counted on them either.
+func TestRedactedHosts(t *testing.T) {
+	w := processesWorkload(t, "benchpin.accelerators=3")
+	l := generatedFor(t, w)
+	o, rec, err := runOn(t, l, 3, 1, func(_ int, o *RunOptions) { o.Redact = true }, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := rec.Canonical()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(b), "node1") || len(rec.Cluster.Hosts) != 3 || rec.Cluster.Processes[2].Host != "host 3" {
+		t.Errorf("hosts: %+v", rec.Cluster)
+	}
+	if a := verifiedArchive(t, l, o.Out); !a.OK() {
+		t.Errorf("the archive does not verify: %v", a.Err())
+	}
+}

@@ -315,6 +315,9 @@ func (r *run) run(ctx context.Context) (*record.Record, error) {
 	}
 	r.cpuInfo, r.memInfo = procTable("cpuinfo"), procTable("meminfo")
 	options := bench.Options{Plan: r.plan, Checkpoints: saves, CheckpointsDurable: r.w.Checkpoint.Fsync, Saved: saves, World: r.World}
+	if several(r.World) {
+		options.Host = hostName(r.World, r.World.Node(), r.Redact)
+	}
 	times := &timesFiles{run: r}
 	defer times.close()
 	if only {

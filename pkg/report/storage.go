@@ -41,7 +41,7 @@ func (p *page) storage(epochs []record.EpochMetrics) {
 			if s.Dropped != nil {
 				dropped = cell(s.Dropped.Cached, size)
 			}
-			rows = append(rows, []string{strconv.Itoa(epochs[i].Epoch), clean(f.Type) + " at " + clean(f.MountPoint), cell(f.Asked, size),
+			rows = append(rows, []string{strconv.Itoa(epochs[i].Epoch), clean(f.Type) + " at " + clean(f.MountPoint) + onHost(f.Host), cell(f.Asked, size),
 				cell(epochs[i].BytesDevice, size), cell(f.Disk, size), cell(f.Network, size), cell(s.Memory, size), dropped, cell(f.CachedBefore, size),
 				cell(f.CachedAfter, size)})
 		}

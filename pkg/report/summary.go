@@ -56,6 +56,9 @@ func (p *page) runHead(r *record.Record) {
 		p.row(clean(string(j.Class)), "attempt", fmt.Sprintf("%d with this workload on this data, by a journal of %s", j.Attempt, plural(j.Entries, "line")))
 	}
 	p.row("H", "machine", machine(&r.Environment))
+	if text := ClusterText(r); text != "" {
+		p.row("H", "carried out by", text)
+	}
 	for i := range r.Environment.Folders {
 		f := &r.Environment.Folders[i]
 		p.row("H", clean(f.Role)+" on", folder(f))

@@ -117,7 +117,7 @@ func trafficTable(epochs []record.EpochMetrics) table {
 		for j, f := range e.Storage.FileSystems {
 			row := []string{name, cell(f.Asked), cell(e.BytesDevice), cell(e.Storage.Memory), cell(f.Disk), cell(f.Network), cell(f.CachedBefore), cell(f.CachedAfter)}
 			if len(e.Storage.FileSystems) > 1 {
-				row[0] += ", " + report.Clean(f.Type) + " at " + report.Clean(f.MountPoint)
+				row[0] += ", " + report.Clean(f.Type) + " at " + report.Clean(f.MountPoint) + onHost(f.Host)
 				if j > 0 {
 					row[2], row[3] = "", ""
 				}
@@ -135,4 +135,12 @@ func trafficTable(epochs []record.EpochMetrics) table {
 	}
 	t.Notes = append(t.Notes, "The device can deliver more than was asked for: the kernel reads ahead, in whole pages, and files are opened.")
 	return t
+}
+
+// onHost names the host of a file system, in a run on several.
+func onHost(host string) string {
+	if host == "" {
+		return ""
+	}
+	return " on " + report.Clean(host)
 }
