@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -67,7 +68,17 @@ func (f *acceptFlags) resolve(ctx context.Context, a *app, nobody bool) ([]attes
 		p = d.Policy.And(p)
 	}
 	p.Trusted = trusted
+	if len(trusted.Identities) > 0 && trusted.Root == nil {
+		where := "--trusted-root FILE"
+		if d != nil {
+			where = "trusted_root in " + f.policy.file + ", or " + where
+		}
+		return nil, none, usagef("whoever is accepted by certificate is certified by somebody who is trusted: expected %s", where)
+	}
 	p.Witness, err = witness(trusted)
+	if err != nil && d != nil && trusted.Root != nil {
+		err = &usageError{fmt.Errorf("%s: %w", f.policy.file, err)}
+	}
 	return keys, p, err
 }
 

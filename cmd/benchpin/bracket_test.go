@@ -50,6 +50,7 @@ func TestTimeBracketCommands(t *testing.T) {
 		t.Fatalf("something was done: %v, %d requests", err, tsa.Asked())
 	}
 	stamp := []string{"--timestamp-url", tsa.URL, "--timestamp-roots", at("tsa.pem")}
+	expect(exitDone, "", "no timestamp is asked for", run("unasked", "--timestamp-roots", at("tsa.pem"))...)
 	stdout := expect(exitDone, `"not_before": {`, "stamped", run("r", append(append(value, stamp...), "--json")...)...)
 	var rec struct {
 		Transcript struct{ Root string }
@@ -71,6 +72,7 @@ func TestTimeBracketCommands(t *testing.T) {
 	expect(exitDone, "the run took at most ", "", verify("--timestamp-roots", at("tsa.pem"))...)
 	expect(exitDone, "nothing bounds the run from above", "", verify()...)
 	expect(exitDone, "by the policy", "", "verify", at("a"), "--key", at("me.pub"), "--json", "--policy", at("value.yaml"), "--timestamp-roots", at("tsa.pem"), "--max-age-from", "not_before", "--max-age", "1h", "--allow-unavailable")
+	expect(exitVerify, "is the host's word", "", verify("--timestamp-roots", at("tsa.pem"), "--max-age-from", "not_before", "--max-age", "1h")...)
 	expect(exitVerify, "which is none of the 1 values", "", verify("--policy", at("other.yaml"))...)
 	// A replay draws with the same value.
 	expect(exitDone, `"outcome": "same"`, "", "replay", at("a"), "--key", at("me.pub"), "--dir", at("again"), "--json")

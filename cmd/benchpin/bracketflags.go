@@ -52,7 +52,11 @@ func (f *stampFlags) add(cmd *cobra.Command) {
 }
 
 // stamp is who is asked; nil for nobody.
-func (f *stampFlags) stamp() (func(context.Context, []byte) ([]byte, error), error) {
+func (f *stampFlags) stamp(a *app) (func(context.Context, []byte) ([]byte, error), error) {
+	if f.url == "" && f.trust != (trustFlags{}) {
+		// No error: who verifies may have the variables of these flags set for good.
+		a.notef("no timestamp is asked for: --timestamp-roots and --trusted-root say whom to trust, and --timestamp-url whom to ask")
+	}
 	if err := webAddresses(map[string][]string{"timestamp-url": {f.url}}); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,6 +33,9 @@ func (a *app) flagsFromEnvironment(cmd *cobra.Command) error {
 			return
 		}
 		if err := cmd.Flags().Set(f.Name, value); err != nil {
+			if f.Value.Type() == "bool" {
+				err = errors.New("expected true or false")
+			}
 			failed = usagef("environment variable %s=%q: %w", name, value, err)
 		}
 	})

@@ -88,7 +88,7 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 			if err != nil {
 				return err
 			}
-			stamper, err := stamp.stamp()
+			stamper, err := stamp.stamp(a)
 			if err != nil {
 				return err
 			}

@@ -103,9 +103,9 @@ func TestKeylessCommands(t *testing.T) {
 	expect(exitUsage, "", "does not accept the key", verify("--policy", at("who.yaml"), "--key", at("out/keys/benchpin.pub"))...)
 	expect(exitUsage, "", "which roots are trusted", verify("--policy", at("who.yaml"), "--trusted-root", at("root.json"))...)
 	expect(exitVerify, "VERDICT: FAILED", "", verify("--policy", at("nobody.yaml"))...)
-	expect(exitUsage, "", "trust", verify("--policy", at("noroot.yaml"))...)
+	expect(exitUsage, "", "expected trusted_root in "+at("noroot.yaml")+", or --trusted-root FILE", verify("--policy", at("noroot.yaml"))...)
 	expect(exitDone, "VERDICT: VERIFIED", "", verify("--policy", at("noroot.yaml"), "--trusted-root", at("root.json"))...)
-	expect(exitUsage, "", "trusted_root.json", verify("--policy", at("notroot.yaml"))...)
+	expect(exitUsage, "", at("notroot.yaml")+": trusted root: not usable as trusted roots: expected a Sigstore trusted_root.json", verify("--policy", at("notroot.yaml"))...)
 
 	// Whoever reviews, replays or registers signs in the same ways.
 	by := []string{"--fulcio-url", s.Fulcio, "--rekor-url", s.Rekor, "--trusted-root", at("root.json"), "--identity-token-file", at("token")}
@@ -162,7 +162,7 @@ func TestTimestampCommands(t *testing.T) {
 	expect(exitDone, "VERDICT: VERIFIED", "", "verify", at("plain/archive"), "--key", at("me.pub"))
 	expect(exitDone, "signed no later than", "", "verify", at("plain/archive"), "--key", at("second.pub"), "--timestamp-roots", at("tsa.pem"), "--require-timestamp")
 	expect(exitVerify, "VERDICT: FAILED", "", "verify", at("plain/archive"), "--key", at("me.pub"), "--timestamp-roots", at("tsa.pem"), "--require-timestamp")
-	expect(exitVerify, "VERDICT: FAILED", "", "verify", at("plain/archive"), "--key", at("second.pub"))
+	expect(exitVerify, "it carries a timestamp, and nobody is trusted for that: name whom to trust, with --trusted-root or --timestamp-roots", "", "verify", at("plain/archive"), "--key", at("second.pub"), "--json")
 	expect(exitVerify, "VERDICT: FAILED", "", "verify", at("plain/archive"), "--key", at("second.pub"), "--timestamp-roots", at("other.pem"))
 	// How old a result is by trusted time; its own times are the host's.
 	stampedBy := []string{"verify", at("plain/archive"), "--key", at("second.pub"), "--timestamp-roots", at("tsa.pem"), "--max-age"}

@@ -137,7 +137,7 @@ func (v *verifier) attestations() error {
 		}
 	}
 	_ = v.add("signatures", record.Recomputable,
-		fmt.Sprintf("form of every bundle and its signature; %d of %d signed by the keys given (%s)%s", signed, len(judged), strings.Join(v.v.Keys, ", "), notCounted(judged)),
+		fmt.Sprintf("form of every bundle and its signature; %d of %d signed by the keys given%s%s", signed, len(judged), within(v.v.Keys), notCounted(judged)),
 		"whose the key is, and when it signed: that is known only from where the key came from", faults[signaturesCheck])
 	_ = v.add("subjects", record.Recomputable,
 		"sha256 and blake3 of the OCI manifest, of record.json and of manifest.json, recomputed, against every statement: all of them, in order",
@@ -146,6 +146,14 @@ func (v *verifier) attestations() error {
 	return v.add("predicates", record.Recomputable,
 		"every predicate made again from record.json and manifest.json, against the signed one, field by field; none that must be there is missing",
 		"that the builder named in a provenance made the files: it says what yields them; class H", append(faults[predicatesCheck], predicateFaults...))
+}
+
+// within lists names in parentheses, where there are any.
+func within(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(names, ", ") + ")"
 }
 
 // notCounted says how many bundles are there and prove nothing here.

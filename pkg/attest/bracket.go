@@ -19,6 +19,9 @@ type KnownValue struct {
 
 const bracketCheck = "time-bracket"
 
+// knownByPolicy is by whose word a value is known where the policy names it.
+const knownByPolicy = "by the policy"
+
 // Two things that a bracket never shows, and that stand on every verdict.
 const (
 	bracketLimit = "that the samples were read in that time: the transcript's root follows from workload, manifest and value, and who does not read can compute it too; " +
@@ -64,6 +67,15 @@ func (v *verifier) bracket() error {
 		return v.add(bracketCheck, record.Witnessed, "the transcript's root was there by "+last.String()+note, seenLimit, faults)
 	}
 	first, by, f := v.knownFrom(r.NotBefore)
+	// When the value was known is the host's word, unless whoever verifies knows it himself.
+	class := record.HostOnly
+	if by == knownByPolicy {
+		class = record.Witnessed
+	}
+	if started, err := time.Parse(time.RFC3339Nano, r.Started); f == nil && err == nil && first.After(started.Add(clockTolerance)) {
+		faults = append(faults, fault.New(fault.SigningTime, "not_before.value", fmt.Sprintf("it was known from %s %s, and the record says that the run began at %s: one of them is wrong",
+			first.UTC().Format(time.RFC3339Nano), by, r.Started)).In(TitleRecord))
+	}
 	if f != nil {
 		return v.add(bracketCheck, record.HostOnly, "the time from which the value was known"+note, bracketLimit, append(faults, f.In(TitleRecord)))
 	}
@@ -72,12 +84,17 @@ func (v *verifier) bracket() error {
 		return v.add(bracketCheck, record.HostOnly, evidence+"; nothing that is trusted says when the root was there, so that nothing bounds the run from above"+note, bracketLimit, faults)
 	}
 	span := last.Time.Add(timeGranularity).Sub(first)
+	if took, ok := duration(r); ok && span > 0 && span < took {
+		faults = append(faults, fault.New(fault.SigningTime, "not_before.time", fmt.Sprintf("between %s, from when the value was known %s, and the time at which the root was there, %s, are at most %.6g s, "+
+			"and the record says that the run took %.6g s: one of them is wrong", first.UTC().Format(time.RFC3339Nano), by, last, span.Seconds(), took.Seconds())).In(TitleRecord))
+		return v.add(bracketCheck, class, evidence+note, bracketLimit, faults)
+	}
 	if span <= 0 {
 		faults = append(faults, fault.New(fault.SigningTime, "not_before.time", fmt.Sprintf("the value was known from %s, and the root, which was drawn with it, was there by %s: one of them is wrong",
 			first.UTC().Format(time.RFC3339Nano), last)).In(TitleRecord))
-		return v.add(bracketCheck, record.Witnessed, evidence+note, bracketLimit, faults)
+		return v.add(bracketCheck, class, evidence+note, bracketLimit, faults)
 	}
-	return v.add(bracketCheck, record.Witnessed, evidence+fmt.Sprintf("; the root was there by %s: the run took at most %.6g s, and so %s, if the samples were read", last,
+	return v.add(bracketCheck, class, evidence+fmt.Sprintf("; the root was there by %s: the run took at most %.6g s, and so %s, if the samples were read", last,
 		span.Seconds(), provenRate(r, span))+note, bracketLimit, faults)
 }
 
@@ -106,7 +123,7 @@ func (v *verifier) knownFrom(n *record.NotBefore) (from time.Time, by string, f 
 	if v.policy.NotBefore != nil {
 		i := slices.IndexFunc(v.policy.NotBefore, func(k KnownValue) bool { return k.Value == n.Value })
 		if i >= 0 {
-			return v.policy.NotBefore[i].Time, "by the policy", nil
+			return v.policy.NotBefore[i].Time, knownByPolicy, nil
 		}
 	}
 	from, err := time.Parse(time.RFC3339Nano, n.Time)
@@ -114,6 +131,13 @@ func (v *verifier) knownFrom(n *record.NotBefore) (from time.Time, by string, f 
 		return from, "", fault.New(fault.Record, "not_before.time", fmt.Sprintf("%q is no time", shorten(n.Time)))
 	}
 	return from, fmt.Sprintf("by its source, %q, where it is to be looked up", shorten(n.Source)), nil
+}
+
+// duration is how long the run took, as the record says.
+func duration(r *record.Record) (time.Duration, bool) {
+	started, err := time.Parse(time.RFC3339Nano, r.Started)
+	finished, ferr := time.Parse(time.RFC3339Nano, r.Finished)
+	return finished.Sub(started), err == nil && ferr == nil
 }
 
 // provenRate is the least rate that follows from how long a run took at most.
@@ -150,6 +174,10 @@ func (j *judgment) bracketAge(v *verifier, r *record.Record, now time.Time) {
 	j.asked = append(j.asked, "age by a public value")
 	if r.NotBefore == nil {
 		j.refuse(TitleRecord, "not_before", "the policy counts age from a public value that the order was drawn with, and the record names none")
+		return
+	}
+	if v.policy.NotBefore == nil {
+		j.refuse(TitleRecord, "not_before.time", "the policy counts age from a public value and names none (not_before): since when another one is known is the host's word")
 		return
 	}
 	from, by, f := v.knownFrom(r.NotBefore)

@@ -64,7 +64,7 @@ func TestTimeBracket(t *testing.T) {
 	v := verify(t, dir, attest.Policy{Witness: w}, k.Public())
 	// 18 s, and a second for the granularity of timestamps, for 2 samples and 200 bytes.
 	c := checkNamed(t, v, "time-bracket")
-	if !v.OK() || c.Class != string(record.Witnessed) || !strings.Contains(c.Evidence, "at most 19 s") || !strings.Contains(c.Evidence, "at least 0.1053 samples/s (2 samples) and 10.53 B/s (200 bytes)") ||
+	if !v.OK() || c.Class != string(record.HostOnly) || !strings.Contains(c.Evidence, "at most 19 s") || !strings.Contains(c.Evidence, "at least 0.1053 samples/s (2 samples) and 10.53 B/s (200 bytes)") ||
 		!strings.Contains(c.Evidence, `"beacon 4711"`) || !strings.Contains(c.Evidence, "where it is to be looked up") || !strings.Contains(c.Limits, "nobody knew the value earlier") {
 		t.Errorf("%+v\n%s", c, describe(v))
 	}
@@ -75,10 +75,17 @@ func TestTimeBracket(t *testing.T) {
 	}
 	known := []attest.KnownValue{{Value: "another", Time: base}, {Value: "beacon 4711", Time: base.Add(-9 * time.Second)}}
 	v = verify(t, dir, attest.Policy{Witness: w, NotBefore: known}, k.Public())
-	if c := checkNamed(t, v, "time-bracket"); !v.OK() || !strings.Contains(c.Evidence, "at most 10 s") || !strings.Contains(c.Evidence, "by the policy") {
+	if c := checkNamed(t, v, "time-bracket"); !v.OK() || c.Class != string(record.Witnessed) || !strings.Contains(c.Evidence, "at most 10 s") || !strings.Contains(c.Evidence, "by the policy") {
 		t.Errorf("%+v\n%s", c, describe(v))
 	}
 	wantFault(t, verify(t, dir, attest.Policy{Witness: w, NotBefore: known[:1]}, k.Public()), "policy", fault.Policy, "record.json")
+	// A bound that is shorter than what the record itself says is a contradiction, whoever says it.
+	known[1].Time = base.Add(-5 * time.Second)
+	wantFault(t, verify(t, dir, attest.Policy{Witness: w, NotBefore: known}, k.Public()), "time-bracket", fault.SigningTime, "record.json")
+	known[1].Time = base.Add(10 * time.Minute) // by more than clocks differ after the start, and after the timestamp too
+	if v := verify(t, dir, attest.Policy{Witness: w, NotBefore: known}, k.Public()); len(checkNamed(t, v, "time-bracket").Faults) != 2 {
+		t.Errorf("expected two contradictions:\n%s", describe(v))
+	}
 	known[1].Time = base.Add(time.Minute)
 	wantFault(t, verify(t, dir, attest.Policy{Witness: w, NotBefore: known}, k.Public()), "time-bracket", fault.SigningTime, "record.json")
 	// A record that claims nothing has no check.
@@ -121,7 +128,7 @@ func TestTimeBracketRefused(t *testing.T) {
 	}
 	clock = base
 	// A value that was not known when the run began is refused by the record itself.
-	if _, err := attest.WriteArchive(t.Context(), filepath.Join(t.TempDir(), "a"), bracketed(t, drawn(base, -time.Hour), nil).input, k); err == nil || !strings.Contains(err.Error(), "nobody could know the value yet") {
+	if _, err := attest.WriteArchive(t.Context(), filepath.Join(t.TempDir(), "a"), bracketed(t, drawn(base, -time.Second), nil).input, k); err == nil || !strings.Contains(err.Error(), "nobody could know the value yet") {
 		t.Errorf("a value from the future: %v", err)
 	}
 	// A timestamp alone bounds from above; so does that of the result's signature.
@@ -136,9 +143,13 @@ func TestTimeBracketRefused(t *testing.T) {
 	if c := checkNamed(t, v, "time-bracket"); !v.OK() || !strings.Contains(c.Evidence, "at most 50 s") {
 		t.Errorf("%+v\n%s", c, describe(v))
 	}
-	// Whose age is counted from the value needs one, and a young one.
+	// Whose age is counted from the value needs one that whoever verifies knows, and a young one.
+	known := []attest.KnownValue{{Value: "beacon 4711", Time: base.Add(-18 * time.Second)}}
+	if v := verify(t, signed, attest.Policy{Witness: w, MaximumAge: time.Hour, AgeFrom: attest.AgeFromNotBefore, At: base}, k.Public()); v.OK() || !strings.Contains(describe(v), "is the host's word") {
+		t.Errorf("by the host's word:\n%s", describe(v))
+	}
 	for at, good := range map[time.Duration]bool{time.Minute: true, 3 * time.Hour: false} {
-		p := attest.Policy{Witness: w, MaximumAge: time.Hour, AgeFrom: attest.AgeFromNotBefore, At: base.Add(at)}
+		p := attest.Policy{Witness: w, MaximumAge: time.Hour, AgeFrom: attest.AgeFromNotBefore, At: base.Add(at), NotBefore: known}
 		if v := verify(t, signed, p, k.Public()); v.OK() != good || (!good && !strings.Contains(describe(v), "the value was known from")) {
 			t.Errorf("after %s:\n%s", at, describe(v))
 		}

@@ -219,6 +219,8 @@ func TestPolicyRefused(t *testing.T) {
 		{head + "data: {roots: []}\n", "p.yaml:2:8: ", "minimum 1 items"},
 		{head + "signers: 0\n", "p.yaml:2:1: ", "signers"},
 		{head + "signers: two\n", "p.yaml:2:1: ", "expected integer"},
+		{head + "signers: 2.0\n", "p.yaml:2:1: ", "signers: expected a whole number without a point, found number 2.0"},
+		{"[]\n", "p.yaml:1:1: ", "the document: expected object"},
 		{head + "signers: 0x2\n", "p.yaml:2:10: ", "decimal"},
 		{head + "signers:\n", "p.yaml:2:", "without a value"},
 		{head + "signers: ~\n", "p.yaml:2:10: ", "without a value"},

@@ -110,6 +110,10 @@ func ParsePolicy(path string, data []byte) (*PolicyDocument, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&d); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) { // what the schema takes for a whole number, such as 2.0
+			return nil, r.fail("/"+strings.ReplaceAll(wrong.Field, ".", "/"), "%s: expected a whole number without a point, found %s", wrong.Field, wrong.Value)
+		}
 		return nil, r.fail("", "%s", err)
 	}
 	return r.document(d)
@@ -314,6 +318,11 @@ func (r *policyReader) validate(tree any) error {
 	var all []problem
 	var walk func(e *jsonschema.ValidationError)
 	walk = func(e *jsonschema.ValidationError) {
+		if strings.HasSuffix(e.KeywordLocation, "/oneOf") {
+			pointer := e.InstanceLocation
+			all = append(all, problem{r.at[pointer], r.fail(pointer, "%s: %s", strings.TrimPrefix(pointer, "/"), oneOfEach)})
+			return
+		}
 		for _, c := range e.Causes {
 			walk(c)
 		}
@@ -328,7 +337,11 @@ func (r *policyReader) validate(tree any) error {
 			}
 			return
 		}
-		all = append(all, problem{r.at[pointer], r.fail(pointer, "%s: %s", shorten(strings.TrimPrefix(pointer, "/")), shorten(e.Message))})
+		what := "the document"
+		if pointer != "" {
+			what = shorten(strings.TrimPrefix(pointer, "/"))
+		}
+		all = append(all, problem{r.at[pointer], r.fail(pointer, "%s: %s", what, shorten(e.Message))})
 	}
 	walk(invalid)
 	slices.SortStableFunc(all, func(a, b problem) int {
@@ -343,6 +356,9 @@ func (r *policyReader) validate(tree any) error {
 	}
 	return errors.Join(errs...)
 }
+
+// oneOfEach is what every oneOf of the schema demands.
+const oneOfEach = "expected san or san_pattern, and issuer or issuer_pattern: one of each, exactly or as a pattern"
 
 // quoted finds the names in the validator's message; no key of a tree has a quote in it.
 var quoted = regexp.MustCompile(`'([^']+)'`)

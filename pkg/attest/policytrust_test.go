@@ -79,10 +79,10 @@ func TestPolicyTrustedRefused(t *testing.T) {
 	const head = "policy: benchpin.policy/v1\n"
 	for text, says := range map[string]string{
 		"identities: []\n":                                         "minimum 1 items",
-		"identities: [{san: a}]\n":                                 "identities/0",
-		"identities: [{issuer: a}]\n":                              "identities/0",
-		"identities: [{san: a, san_pattern: b, issuer: c}]\n":      "identities/0",
-		"identities: [{san: a, issuer: c, issuer_pattern: d}]\n":   "identities/0",
+		"identities: [{san: a}]\n":                                 "identities/0: expected san or san_pattern, and issuer or issuer_pattern",
+		"identities: [{issuer: a}]\n":                              "identities/0: expected san or san_pattern, and issuer or issuer_pattern",
+		"identities: [{san: a, san_pattern: b, issuer: c}]\n":      "identities/0: expected san or san_pattern, and issuer or issuer_pattern",
+		"identities: [{san: a, issuer: c, issuer_pattern: d}]\n":   "identities/0: expected san or san_pattern, and issuer or issuer_pattern",
 		"identities: [{san: '', issuer: c}]\n":                     "identities/0",
 		"identities: [{san: a, issuer: b, name: c}]\n":             `"identities/0/name" does not exist`,
 		"identities: [{san_pattern: '(', issuer: b}]\n":            "error parsing regexp",

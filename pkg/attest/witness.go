@@ -3,6 +3,7 @@ package attest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -102,7 +103,11 @@ func (m *witnessedMaterial) check() error {
 // verifyWitnessed is VerifyBundle with somebody who judges what third parties added; w may be nil, and then nothing may be added.
 func verifyWitnessed(data []byte, keys []PublicKey, w Witness) (*Verified, error) {
 	if w == nil {
-		return VerifyBundle(data, keys)
+		v, err := VerifyBundle(data, keys)
+		if f := nobodyTrusted(data, err); f != nil {
+			return nil, f
+		}
+		return v, err
 	}
 	var wide witnessedBundle
 	if err := strictjson.Unmarshal(data, limits.BundleBytes, &wide); err != nil {
@@ -151,6 +156,27 @@ func verifyWitnessed(data []byte, keys []PublicKey, w Witness) (*Verified, error
 		return nil, inPayload(err)
 	}
 	return v, nil
+}
+
+// nobodyTrusted says why a bundle does not count that is whole, and that carries what nobody is trusted for; nil for any other reason.
+func nobodyTrusted(data []byte, why error) *fault.Fault {
+	if !errors.Is(why, fault.VerificationMaterial) {
+		return nil
+	}
+	var wide witnessedBundle
+	m := &wide.VerificationMaterial
+	if strictjson.Unmarshal(data, limits.BundleBytes, &wide) != nil || m.bare() || m.check() != nil {
+		return nil
+	}
+	var carries []string
+	for what, there := range map[string]bool{"a certificate": m.Certificate != nil, "a log entry": m.TlogEntries != nil, "a timestamp": m.Timestamps != nil} {
+		if there {
+			carries = append(carries, what)
+		}
+	}
+	slices.Sort(carries)
+	return fault.New(fault.VerificationMaterial, "verificationMaterial", "it carries "+strings.Join(carries, " and ")+
+		", and nobody is trusted for that: name whom to trust, with --trusted-root or --timestamp-roots")
 }
 
 // Signer names who signed: the key's hint, or the identity in the certificate.

@@ -360,7 +360,17 @@ func (m *witnessMaker) brackets() {
 	same("bracket-value", "the policy's value", "", "", time.Time{}, known("beacon 4711", base.Add(-time.Hour)))
 	same("bracket-value-other", "another value than the policy's", "policy", fault.Policy, time.Time{}, known("beacon 4712", base.Add(-time.Hour)))
 	same("bracket-value-late", "the value was known after the transcript was timestamped", "time-bracket", fault.SigningTime, time.Time{}, known("beacon 4711", base.Add(time.Hour)))
-	age := map[string]any{"maximum_age": "1d", "age_from": "not_before"}
+	age := known("beacon 4711", base.Add(-time.Hour))
+	age["maximum_age"], age["age_from"] = "1d", "not_before"
+	unknown := map[string]any{"maximum_age": "1d", "age_from": "not_before"}
+	same("bracket-age-unknown", "younger than a day by a value of which only the host says when it was known", "policy", fault.Policy, base.Add(time.Hour), unknown)
+	same("bracket-value-within", "the bracket is shorter than the run took by the record", "time-bracket", fault.SigningTime, time.Time{}, known("beacon 4711", base.Add(-2*time.Second)))
+	began := base.Add(-68 * time.Second)
+	a := &alteration{t: m.t, key: m.key, good: m.base[bracketBase]}
+	late := a.signed(a.in(attest.TitleRecord, `"time": "`+began.Add(-time.Hour).UTC().Format(rfc3339), `"time": "`+began.Add(4*time.Second).UTC().Format(rfc3339)))
+	forged := witnessVector{Base: bracketBase, Files: late.Files}
+	forged.Why, forged.Check, forged.Class, forged.Policy, forged.Key = "the record says that the value was known after its own start", "record", fault.Record, trusted, pem
+	m.add("bracket-value-after-start", forged)
 	same("bracket-age", "no older than a day, by the value", "", "", base.Add(time.Hour), age)
 	same("bracket-age-old", "older than a day, by the value", "policy", fault.Policy, base.Add(24*time.Hour), age)
 }

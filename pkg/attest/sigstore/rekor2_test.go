@@ -1,6 +1,7 @@
 package sigstore_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,10 +99,17 @@ func TestRekorVersion2(t *testing.T) {
 func TestRekorVersion2Fails(t *testing.T) {
 	s, k, w := tiled(t)
 	for name, answer := range map[string]func(*protorekor.TransparencyLogEntry){
-		"another log's name":   func(e *protorekor.TransparencyLogEntry) { e.LogId.KeyId[0] ^= 1 },
-		"another place":        func(e *protorekor.TransparencyLogEntry) { e.LogIndex = 3 },
-		"no checkpoint":        func(e *protorekor.TransparencyLogEntry) { e.InclusionProof.Checkpoint.Envelope = "x\n1\n" },
-		"another kind":         func(e *protorekor.TransparencyLogEntry) { e.KindVersion.Kind = "dsse" },
+		"another log's name": func(e *protorekor.TransparencyLogEntry) { e.LogId.KeyId[0] ^= 1 },
+		"another place":      func(e *protorekor.TransparencyLogEntry) { e.LogIndex = 3 },
+		"no checkpoint":      func(e *protorekor.TransparencyLogEntry) { e.InclusionProof.Checkpoint.Envelope = "x\n1\n" },
+		"another kind":       func(e *protorekor.TransparencyLogEntry) { e.KindVersion.Kind = "dsse" },
+		"another version":    func(e *protorekor.TransparencyLogEntry) { e.KindVersion.Version = "0.0.1" },
+		"another size":       func(e *protorekor.TransparencyLogEntry) { e.InclusionProof.TreeSize = 2 },
+		"another root":       func(e *protorekor.TransparencyLogEntry) { e.InclusionProof.RootHash[0] ^= 1 },
+		"another proof":      func(e *protorekor.TransparencyLogEntry) { e.InclusionProof.LogIndex = 1 },
+		"a body of its own": func(e *protorekor.TransparencyLogEntry) {
+			e.CanonicalizedBody = bytes.Replace(e.CanonicalizedBody, []byte(`"digest":"`), []byte(`"digest":"AAAA`), 1)
+		},
 		"a body that is empty": func(e *protorekor.TransparencyLogEntry) { e.CanonicalizedBody = []byte("{}") },
 	} {
 		s.Tiles.Answer = answer

@@ -11,6 +11,7 @@ import (
 	"io"
 	"math/big"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/digitorus/timestamp"
@@ -117,6 +118,8 @@ func (s *Stamped) stamp(ctx context.Context, url string, signature []byte) ([]by
 	}
 	t, err := timestamp.ParseResponse(answer)
 	switch {
+	case err != nil && strings.HasPrefix(err.Error(), "asn1:"):
+		return nil, fmt.Errorf("its answer of %d bytes is no timestamp: expected a response as in RFC 3161", len(answer))
 	case err != nil:
 		return nil, fmt.Errorf("its answer is no timestamp: %w", err)
 	case t.Nonce == nil || t.Nonce.Cmp(nonce) != 0, t.HashAlgorithm != crypto.SHA256, !bytes.Equal(t.HashedMessage, digest[:]):

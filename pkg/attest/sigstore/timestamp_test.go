@@ -74,7 +74,7 @@ func TestTimestampRefused(t *testing.T) {
 	}{
 		"an old answer":          {func([]byte) []byte { return old }, "another request"},
 		"nothing":                {func([]byte) []byte { return nil }, "no timestamp"},
-		"noise":                  {func([]byte) []byte { return []byte("<html>") }, "no timestamp"},
+		"noise":                  {func([]byte) []byte { return []byte("<html>") }, "its answer of 6 bytes is no timestamp: expected a response as in RFC 3161"},
 		"at the limit":           {func([]byte) []byte { large = make([]byte, 1<<20); return large }, "no timestamp"},
 		"one above the limit":    {func([]byte) []byte { return make([]byte, 1<<20+1) }, "more than 1048576 bytes"},
 		"an answer cut short":    {func(r []byte) []byte { return r[:len(r)/2] }, "no timestamp"},

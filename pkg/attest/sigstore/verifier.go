@@ -223,6 +223,11 @@ func logEntries(b *bundle.Bundle, material root.TrustedMaterial) ([]attest.Trust
 	if err != nil {
 		return nil, err
 	}
+	for _, e := range all {
+		if err := sameEntry(e); err != nil {
+			return nil, err
+		}
+	}
 	var times []attest.TrustedTime
 	for _, t := range verified {
 		times = append(times, attest.TrustedTime{Time: t.Time, Kind: "log", By: t.URI})

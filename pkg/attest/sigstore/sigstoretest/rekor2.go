@@ -1,6 +1,7 @@
 package sigstoretest
 
 import (
+	"bytes"
 	"context"
 	"crypto"
 	"crypto/ecdsa"
@@ -142,6 +143,6 @@ func (l *Tiles) enter(r *http.Request) (*protorekor.TransparencyLogEntry, error)
 	if err != nil {
 		return nil, err
 	}
-	return &protorekor.TransparencyLogEntry{LogIndex: 0, LogId: &protocommon.LogId{KeyId: l.id}, KindVersion: &protorekor.KindVersion{Kind: "hashedrekord", Version: "0.0.2"},
+	return &protorekor.TransparencyLogEntry{LogIndex: 0, LogId: &protocommon.LogId{KeyId: bytes.Clone(l.id)}, KindVersion: &protorekor.KindVersion{Kind: "hashedrekord", Version: "0.0.2"},
 		CanonicalizedBody: canonical, InclusionProof: &protorekor.InclusionProof{LogIndex: 0, RootHash: leaf, TreeSize: 1, Checkpoint: &protorekor.Checkpoint{Envelope: string(checkpoint)}}}, nil
 }
