@@ -42,6 +42,11 @@ func (f *acceptFlags) resolve(ctx context.Context, a *app, nobody bool) ([]attes
 	if err != nil {
 		return nil, none, err
 	}
+	for _, who := range trusted.Identities {
+		if err := who.Check(); err != nil {
+			return nil, none, usagef("--certificate-identity, --certificate-oidc-issuer: %w", err)
+		}
+	}
 	var d *attest.PolicyDocument
 	if f.policy.file != "" {
 		d, err = attest.LoadPolicy(f.policy.file)

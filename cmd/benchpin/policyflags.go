@@ -13,11 +13,13 @@ type policyFlags struct {
 	verified string
 	age      string
 	ageFrom  string
+	set      func(flag string) bool // whether a flag was given
 	figures  []string
 }
 
 func (f *policyFlags) add(cmd *cobra.Command) {
 	p := &f.flags
+	f.set = cmd.Flags().Changed
 	cmd.Flags().StringVar(&f.file, "policy", "", "YAML `file` that says what is demanded, and by which keys (docs/policy.md)")
 	cmd.Flags().IntVar(&p.Signers, "signers", 0, "how many distinct keys must stand for each predicate that is demanded (default predicate: the result)")
 	cmd.Flags().StringArrayVar(&p.Predicates, "predicate", nil, "predicate `type` that an accepted key must attest; may be repeated")
@@ -31,6 +33,7 @@ func (f *policyFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&p.Tool.Binaries, "tool-binary", nil, "accepted `digest` of the program that made the record; may be repeated")
 	cmd.Flags().StringArrayVar(&p.Workload.Digests, "workload-digest", nil, "accepted `digest` of the resolved workload; may be repeated")
 	cmd.Flags().BoolVar(&p.Preregistered, "require-preregistration", false, "refuse results that no accepted key registered")
+	cmd.Flags().BoolVar(&p.PreregisteredBefore, "require-preregistration-before", false, "refuse results of which no trusted time says that an accepted key registered them before the run began")
 	cmd.Flags().BoolVar(&p.RequireTime, "require-timestamp", false, "refuse results that no timestamp or log entry by a trusted third party proves to have been signed by some time")
 	cmd.Flags().BoolVar(&p.AllowUnverified, "allow-unverified", false, "accept runs whose data set was not compared with its manifest")
 	cmd.Flags().BoolVar(&p.RequireThresholds, "require-thresholds", false, "refuse results that do not meet their thresholds")
@@ -40,6 +43,9 @@ func (f *policyFlags) add(cmd *cobra.Command) {
 // demands is what the flags demand, without the file.
 func (f *policyFlags) demands() (attest.Policy, error) {
 	none := attest.Policy{}
+	if f.set != nil && f.set("signers") && f.flags.Signers < 1 {
+		return none, usagef("--signers %d: expected 1 to 64", f.flags.Signers)
+	}
 	p := f.flags
 	for _, text := range f.figures {
 		name, b, err := attest.ParseBound(text)

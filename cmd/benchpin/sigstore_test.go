@@ -98,6 +98,10 @@ func TestKeylessCommands(t *testing.T) {
 	// A policy that says nothing of who is accepted takes whom the flags name; one that does takes nobody beside.
 	expect(exitDone, "VERDICT: VERIFIED", "", verify(append(who, "--certificate-oidc-issuer", "https://issuer.example", "--policy", at("policy.yaml"))...)...)
 	expect(exitUsage, "", "no public key", verify("--policy", at("policy.yaml"))...)
+	expect(exitUsage, "", "--signers 0: expected 1 to 64", verify("--key", at("out/keys/benchpin.pub"), "--signers", "0")...)
+	expect(exitUsage, "", "the issuer must be given", verify("--certificate-identity", "a")...)
+	expect(exitUsage, "", "error parsing regexp", verify("--certificate-identity-regexp", "a(", "--certificate-oidc-issuer", "b")...)
+	expect(exitUsage, "", "expected --trusted-root FILE", verify("--certificate-identity", "a", "--certificate-oidc-issuer", "b")...)
 	expect(exitDone, "identity dev@example.com", "", verify("--policy", at("who.yaml"))...)
 	expect(exitUsage, "", "the policy says who is accepted", verify("--policy", at("who.yaml"), "--certificate-identity", "x@example.com", "--certificate-oidc-issuer", "x")...)
 	expect(exitUsage, "", "does not accept the key", verify("--policy", at("who.yaml"), "--key", at("out/keys/benchpin.pub"))...)
@@ -121,7 +125,7 @@ func TestKeylessCommands(t *testing.T) {
 	expect(exitDone, "--certificate-identity dev@example.com --certificate-oidc-issuer https://issuer.example", "",
 		append([]string{"pipeline", at("small.yaml"), "--dir", at("mine"), "--preregistered", at("bar.json")}, by...)...)
 	mine := append([]string{"verify", at("mine/archive"), "--require-preregistration", "--rule-edition"}, append([]string{"house-rules-3"}, everybody[:6]...)...)
-	expect(exitDone, "which is before the start that the record gives", "", append(mine, "--json")...)
+	expect(exitDone, "which is before the start that the record gives", "", append(mine, "--json", "--require-preregistration-before")...)
 	mine[4] = "house-rules-4"
 	expect(exitVerify, `found \"house-rules-3\", the policy accepts [\"house-rules-4\"]`, "", append(mine, "--json")...)
 	expect(exitDone, "VERDICT: VERIFIED", "", verify("--key", at("out/keys/benchpin.pub"))...)

@@ -3,6 +3,8 @@ package attest
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/benchpin/benchpin/pkg/attest/fault"
@@ -85,8 +87,8 @@ func (v *verifier) bracket() error {
 	}
 	span := last.Time.Add(timeGranularity).Sub(first)
 	if took, ok := duration(r); ok && span > 0 && span < took {
-		faults = append(faults, fault.New(fault.SigningTime, "not_before.time", fmt.Sprintf("between %s, from when the value was known %s, and the time at which the root was there, %s, are at most %.6g s, "+
-			"and the record says that the run took %.6g s: one of them is wrong", first.UTC().Format(time.RFC3339Nano), by, last, span.Seconds(), took.Seconds())).In(TitleRecord))
+		faults = append(faults, fault.New(fault.SigningTime, "not_before.time", fmt.Sprintf("between %s, from when the value was known %s, and the time at which the root was there, %s, are at most %s s, "+
+			"and the record says that the run took %s s: one of them is wrong", first.UTC().Format(time.RFC3339Nano), by, last, plain(span.Seconds()), plain(took.Seconds()))).In(TitleRecord))
 		return v.add(bracketCheck, class, evidence+note, bracketLimit, faults)
 	}
 	if span <= 0 {
@@ -94,8 +96,8 @@ func (v *verifier) bracket() error {
 			first.UTC().Format(time.RFC3339Nano), last)).In(TitleRecord))
 		return v.add(bracketCheck, class, evidence+note, bracketLimit, faults)
 	}
-	return v.add(bracketCheck, class, evidence+fmt.Sprintf("; the root was there by %s: the run took at most %.6g s, and so %s, if the samples were read", last,
-		span.Seconds(), provenRate(r, span))+note, bracketLimit, faults)
+	return v.add(bracketCheck, class, evidence+fmt.Sprintf("; the root was there by %s: the run took at most %s s, and so %s, if the samples were read", last,
+		plain(span.Seconds()), provenRate(r, span))+note, bracketLimit, faults)
 }
 
 // transcriptTime judges the timestamp of the transcript's roots among the files; judged is false where nobody is trusted who could have made it.
@@ -147,9 +149,9 @@ func provenRate(r *record.Record, span time.Duration) string {
 		samples += e.Entries
 		bytes += p.BytesTotal
 	}
-	text := fmt.Sprintf("at least %.4g samples/s (%d samples)", float64(samples)/span.Seconds(), samples)
+	text := fmt.Sprintf("at least %s samples/s (%d samples)", plain(float64(samples)/span.Seconds()), samples)
 	if bytes > 0 {
-		text += fmt.Sprintf(" and %.4g B/s (%d bytes)", float64(bytes)/span.Seconds(), bytes)
+		text += fmt.Sprintf(" and %s/s (%d bytes)", byteText(float64(bytes)/span.Seconds()), bytes)
 	}
 	return text
 }
@@ -187,4 +189,26 @@ func (j *judgment) bracketAge(v *verifier, r *record.Record, now time.Time) {
 	case age > v.policy.MaximumAge:
 		j.refuse(TitleRecord, "not_before.time", "the value was known from %s %s, %s ago, the policy demands at most %s", from.UTC().Format(time.RFC3339), by, age.Round(time.Second), v.policy.MaximumAge)
 	}
+}
+
+// plain writes a number without an exponent: with four digits, or all of those before the point.
+func plain(x float64) string {
+	digits := 0
+	for y := x; y < 1000 && digits < 9 && x > 0; y *= 10 {
+		digits++
+	}
+	s := strconv.FormatFloat(x, 'f', digits, 64)
+	if strings.Contains(s, ".") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	return s
+}
+
+// byteText writes bytes in a decimal unit.
+func byteText(x float64) string {
+	units := []string{"B", "kB", "MB", "GB", "TB", "PB"}
+	for len(units) > 1 && x >= 1000 {
+		x, units = x/1000, units[1:]
+	}
+	return plain(x) + " " + units[0]
 }

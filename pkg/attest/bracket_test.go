@@ -166,7 +166,7 @@ func TestPreregisteredBeforeTheValue(t *testing.T) {
 	tsa := sigstoretest.NewTimestamps(t)
 	k := newKey(t, attest.Ed25519)
 	base := time.Now().Truncate(time.Second)
-	for ago, proven := range map[time.Duration]bool{30 * time.Second: true, 5 * time.Second: false} {
+	for ago, proven := range map[time.Duration]bool{30 * time.Second: true, 12 * time.Second: false} {
 		tsa.Clock = func() time.Time { return base.Add(-ago) }
 		r := registeredRun(t, stamped(t, k, tsa), nil, nil)
 		drawn(base, 10*time.Second)(r.record) // known 18 s before

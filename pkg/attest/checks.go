@@ -79,6 +79,8 @@ type Verification struct {
 	Keys []string
 	// Preregistered is the hint of the accepted key that signed what the run was registered with; "" where there is none.
 	Preregistered string
+	// PreregisteredBefore is true where a trusted time says that it was signed before the run began.
+	PreregisteredBefore bool
 	// RuleEdition is the edition of rules that the accepted pre-registration names; "" where it names none.
 	RuleEdition string
 	// Attestations say of every bundle what it counts for, in the order of the archive.

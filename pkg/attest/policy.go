@@ -45,6 +45,8 @@ type Policy struct {
 	Figures map[string]Bounds
 	// Preregistered demands a pre-registration signed by an accepted key.
 	Preregistered bool
+	// PreregisteredBefore demands that besides, and that a trusted time says that it was signed before the run began.
+	PreregisteredBefore bool
 	// RuleEditions are the editions of rules that are accepted: a pre-registration by an accepted key must name one of them; nil asks for none.
 	RuleEditions []string
 	// MaximumAge is how old the result may be; 0 asks for nothing. AgeFrom says from when that is counted, "" from the end of the run.
@@ -110,6 +112,7 @@ func (p Policy) And(q Policy) Policy {
 	p.AllowUnavailable = p.AllowUnavailable || q.AllowUnavailable
 	p.RequireThresholds = p.RequireThresholds || q.RequireThresholds
 	p.Preregistered = p.Preregistered || q.Preregistered
+	p.PreregisteredBefore = p.PreregisteredBefore || q.PreregisteredBefore
 	p.RequireTime = p.RequireTime || q.RequireTime
 	if p.Witness == nil && p.Trusted.Empty() {
 		p.Witness, p.Trusted = q.Witness, q.Trusted

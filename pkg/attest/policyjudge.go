@@ -60,6 +60,12 @@ func (v *verifier) demands(r *record.Record) error {
 			j.refuse(TitleRecord, "preregistration", "no accepted key signed what this run would be judged by")
 		}
 	}
+	if p.PreregisteredBefore {
+		j.asked = append(j.asked, "pre-registration before the run")
+		if v.v.Preregistered == "" || !v.v.PreregisteredBefore {
+			j.refuse(TitleRecord, "preregistration", "no trusted time says that an accepted key signed what this run would be judged by before it began")
+		}
+	}
 	j.rules(p.RuleEditions, v.v)
 	j.notBefore(p.NotBefore, r)
 	j.age(v, r)
@@ -83,7 +89,7 @@ func (v *verifier) policyUnchecked() error {
 
 // zero reports whether nothing is demanded that demands judges.
 func (p Policy) zero() bool {
-	return p.Signers < 2 && len(p.Predicates) == 0 && p.DataRoots == nil && p.Verification == "" && len(p.Figures) == 0 && p.MaximumAge == 0 && p.RuleEditions == nil && p.NotBefore == nil && !p.Preregistered &&
+	return p.Signers < 2 && len(p.Predicates) == 0 && p.DataRoots == nil && p.Verification == "" && len(p.Figures) == 0 && p.MaximumAge == 0 && p.RuleEditions == nil && p.NotBefore == nil && !p.Preregistered && !p.PreregisteredBefore &&
 		p.Tool.Versions == nil && p.Tool.Minimum == "" && p.Tool.Commits == nil && p.Tool.Binaries == nil && !p.Tool.Unmodified &&
 		p.Workload.Names == nil && p.Workload.Digests == nil
 }

@@ -54,6 +54,7 @@ type policyDocument struct {
 	} `json:"data"`
 	Figures          map[string]Bounds `json:"figures"`
 	Preregistered    bool              `json:"preregistered"`
+	RegisteredBefore bool              `json:"preregistered_before"`
 	TrustedTime      bool              `json:"trusted_time"`
 	ThresholdsMet    bool              `json:"thresholds_met"`
 	RuleEditions     []string          `json:"rule_editions"`
@@ -368,7 +369,7 @@ func (r *policyReader) document(d policyDocument) (*PolicyDocument, error) {
 	out := &PolicyDocument{Policy: Policy{
 		AllowUnverified: d.Data.Verification == VerifiedNone, RequireThresholds: d.ThresholdsMet, AllowUnavailable: d.AllowUnavailable,
 		Signers: d.Signers, Predicates: d.Predicates, DataRoots: d.Data.Roots, Verification: d.Data.Verification, Figures: d.Figures,
-		Preregistered: d.Preregistered, RequireTime: d.TrustedTime, RuleEditions: d.RuleEditions, AgeFrom: d.AgeFrom, Tool: d.Tool, Workload: d.Workload,
+		Preregistered: d.Preregistered, PreregisteredBefore: d.RegisteredBefore, RequireTime: d.TrustedTime, RuleEditions: d.RuleEditions, AgeFrom: d.AgeFrom, Tool: d.Tool, Workload: d.Workload,
 	}}
 	var errs []error
 	if d.MaximumAge != "" {

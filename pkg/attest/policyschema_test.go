@@ -76,7 +76,7 @@ func TestPolicyZero(t *testing.T) {
 	}
 	one := 1.0
 	for i, p := range []Policy{{Signers: 2}, {Predicates: []string{"x"}}, {DataRoots: []string{}}, {Verification: VerifiedSample},
-		{Figures: map[string]Bounds{"au": {Minimum: &one}}}, {MaximumAge: 1}, {RuleEditions: []string{}}, {NotBefore: []KnownValue{}}, {Preregistered: true}, {Tool: ToolPolicy{Versions: []string{}}}, {Tool: ToolPolicy{Minimum: "v1"}},
+		{Figures: map[string]Bounds{"au": {Minimum: &one}}}, {MaximumAge: 1}, {RuleEditions: []string{}}, {NotBefore: []KnownValue{}}, {Preregistered: true}, {PreregisteredBefore: true}, {Tool: ToolPolicy{Versions: []string{}}}, {Tool: ToolPolicy{Minimum: "v1"}},
 		{Tool: ToolPolicy{Commits: []string{}}}, {Tool: ToolPolicy{Binaries: []string{}}}, {Tool: ToolPolicy{Unmodified: true}},
 		{Workload: WorkloadPolicy{Names: []string{}}}, {Workload: WorkloadPolicy{Digests: []string{}}}} {
 		if p.zero() {

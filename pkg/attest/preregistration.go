@@ -226,7 +226,10 @@ func (v *verifier) preregistration() error {
 	switch {
 	case err == nil:
 		v.v.Preregistered, v.v.RuleEdition = verified.Signer(), p.RuleEdition
-		said, shows := v.registeredAt(verified.Testimony.Times, r)
+		said, shows, late := v.registeredAt(verified.Testimony.Times, r)
+		if late != nil {
+			faults = append(faults, late)
+		}
 		if p.RuleEdition != "" {
 			said += fmt.Sprintf(", to be judged by the rules %q", shorten(p.RuleEdition))
 		}
@@ -242,10 +245,13 @@ func (v *verifier) preregistration() error {
 
 // registeredAt says what trusted times prove of a pre-registration, and what they do not. Both are "" without times. The start of the run is the
 // record's word; a public value that its order was drawn with bounds it without.
-func (v *verifier) registeredAt(times []TrustedTime, r *record.Record) (said, limit string) {
+//
+// The record names the digest of the bundle, with the timestamps in it: one of a time after the start cannot be in the file that the run kept to,
+// and is a fault.
+func (v *verifier) registeredAt(times []TrustedTime, r *record.Record) (said, limit string, late *fault.Fault) {
 	started := r.Started
 	if len(times) == 0 {
-		return "", ""
+		return "", "", nil
 	}
 	first := times[0]
 	for _, t := range times {
@@ -256,14 +262,21 @@ func (v *verifier) registeredAt(times []TrustedTime, r *record.Record) (said, li
 	said = ", no later than " + first.String()
 	if r.NotBefore != nil {
 		if known, by, f := v.knownFrom(r.NotBefore); f == nil && !first.Time.After(known) {
+			v.v.PreregisteredBefore = true
 			return said + fmt.Sprintf(", which is before %s, from when the value was known (%s) that the run's order was drawn with: the bar came before the run",
-				known.UTC().Format(time.RFC3339Nano), by), "that nobody knew the value earlier, and that the order was not computed alone: see time-bracket"
+				known.UTC().Format(time.RFC3339Nano), by), "that nobody knew the value earlier, and that the order was not computed alone: see time-bracket", nil
 		}
 	}
 	begun, err := time.Parse(time.RFC3339Nano, started)
 	if err != nil || first.Time.After(begun) {
-		return said, "that it was signed before the run: the trusted time is not before the start that the record gives, " + shorten(started)
+		limit = "that it was signed before the run: the trusted time is not before the start that the record gives, " + shorten(started)
+		if err != nil || first.Time.After(begun.Add(timeGranularity)) {
+			late = fault.New(fault.SigningTime, "verificationMaterial", fmt.Sprintf("it holds the time %s, and the record says that the run that kept to it began before, at %s: it was made, or stamped, after the start",
+				first, shorten(started)))
+		}
+		return said, limit, late
 	}
+	v.v.PreregisteredBefore = true
 	return said + fmt.Sprintf(", which is before the start that the record gives, %s: the bar came before the result, if that start is true", started),
-		"that the run did not begin earlier than the record says: its start is the host's word"
+		"that the run did not begin earlier than the record says: its start is the host's word", nil
 }

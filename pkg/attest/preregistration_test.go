@@ -193,10 +193,12 @@ func TestPreregistrationTime(t *testing.T) {
 	k := newKey(t, attest.Ed25519)
 	for name, c := range map[string]struct {
 		started        time.Time
+		good           bool
 		evidence, text string
 	}{
-		"before the run":  {time.Now().Add(time.Hour), "the bar came before the result, if that start is true", "its start is the host's word"},
-		"after its start": {time.Now().Add(-time.Hour), "no later than", "the trusted time is not before the start that the record gives"},
+		"before the run": {time.Now().Add(time.Hour), true, "the bar came before the result, if that start is true", "its start is the host's word"},
+		// The record names the bundle with its timestamp: a run cannot have kept to a file that was stamped after it began.
+		"after its start": {time.Now().Add(-time.Hour), false, "no later than", "the trusted time is not before the start that the record gives"},
 	} {
 		r := registeredRun(t, stamped(t, k, tsa), nil, nil)
 		r.record.Started = c.started.UTC().Format("2006-01-02T15:04:05Z")
@@ -205,10 +207,14 @@ func TestPreregistrationTime(t *testing.T) {
 		r.input.Record, err = r.record.Canonical()
 		must(t, err)
 		dir := newArchive(t, r, k)
-		v := verify(t, dir, attest.Policy{Witness: timestampVerifier(t, tsa), Preregistered: true}, k.Public())
+		v := verify(t, dir, attest.Policy{Witness: timestampVerifier(t, tsa), Preregistered: true, PreregisteredBefore: true}, k.Public())
 		found := checkNamed(t, v, "preregistration")
-		if !v.OK() || !strings.Contains(found.Evidence, c.evidence) || !strings.Contains(found.Limits, c.text) {
+		if v.OK() != c.good || v.PreregisteredBefore != c.good || !strings.Contains(found.Evidence, c.evidence) || !strings.Contains(found.Limits, c.text) {
 			t.Errorf("%s: found %+v\n%s", name, found, describe(v))
+		}
+		if !c.good {
+			wantFault(t, v, "preregistration", fault.SigningTime, "preregistration.json")
+			wantFault(t, v, "policy", fault.Policy, "record.json")
 		}
 		// Who trusts no authority has no time, and the bundle does not count.
 		v = verify(t, dir, attest.Policy{}, k.Public())
@@ -217,4 +223,8 @@ func TestPreregistrationTime(t *testing.T) {
 			t.Errorf("%s, without an authority: found %+v\n%s", name, found, describe(v))
 		}
 	}
+	// A bare signature is no trusted time.
+	dir := newArchive(t, registeredRun(t, k, nil, nil), k)
+	must(t, verify(t, dir, attest.Policy{Witness: timestampVerifier(t, tsa), Preregistered: true}, k.Public()).Err())
+	wantFault(t, verify(t, dir, attest.Policy{Witness: timestampVerifier(t, tsa), PreregisteredBefore: true}, k.Public()), "policy", fault.Policy, "record.json")
 }

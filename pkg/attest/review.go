@@ -180,6 +180,7 @@ func (p Policy) document(keys []PublicKey) ([]byte, error) {
 	section("data", data)
 	put(doc, "figures", p.Figures, len(p.Figures) > 0)
 	put(doc, "preregistered", true, p.Preregistered)
+	put(doc, "preregistered_before", true, p.PreregisteredBefore)
 	put(doc, "trusted_time", true, p.RequireTime)
 	put(doc, "thresholds_met", true, p.RequireThresholds)
 	put(doc, "maximum_age", fmt.Sprintf("%ds", int64(p.MaximumAge/time.Second)), p.MaximumAge >= time.Second)
