@@ -18,6 +18,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/explain"
 	"github.com/benchpin/benchpin/pkg/export"
 	"github.com/benchpin/benchpin/pkg/journal"
+	"github.com/benchpin/benchpin/pkg/live"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/pipeline"
 	"github.com/benchpin/benchpin/pkg/record"
@@ -90,6 +91,7 @@ func exitCode(err error) int {
 		export.ErrModelSigning,
 		export.ErrNeedManifest,
 		export.ErrNoRecord,
+		live.ErrUnfit,
 		mpi.ErrLauncher,
 		mpi.ErrNoMPI,
 		pipeline.ErrInsideData,

@@ -103,7 +103,7 @@ Started by an MPI launcher (mpirun -np 4 benchpin pipeline ...), the processes g
 			notify, end := a.notify()
 			defer end()
 			if world.Rank() == 0 {
-				unlive, err := watch.start(a, &notify, cmp.Or(data, pipeline.Layout{Dir: dir}.Data()))
+				unlive, err := watch.start(a, &notify, cmp.Or(data, pipeline.Layout{Dir: dir}.Data()), append(ofLayout(dir), journalFile(journal))...)
 				if err != nil {
 					return err
 				}

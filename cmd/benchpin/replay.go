@@ -126,7 +126,7 @@ func (a *app) replay(cmd *cobra.Command, arg string, f *replayFlags) error {
 	f.o.Archive = dir
 	notify, end := a.notify()
 	defer end()
-	unlive, err := f.watch.start(a, &notify, cmp.Or(f.o.Data, pipeline.Layout{Dir: f.o.Dir}.Data()))
+	unlive, err := f.watch.start(a, &notify, cmp.Or(f.o.Data, pipeline.Layout{Dir: f.o.Dir}.Data()), append(ofLayout(f.o.Dir), f.o.Archive, f.o.Journal)...)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,9 @@ compared, and whether a difference is more than noise.
 
 --html FILE writes a page for browsers, of one run or of up to 8 side by side: one file with everything in it, without scripts, which needs
 no network and prints. With --key or --policy archives are verified, and the page says what was found; when one does not verify, the page is
-written and says so, and the exit code is 4.`,
+written as long as the archive's record can be read, and says so, and the exit code is 4.
+
+--html and --badge replace a page and a badge that benchpin wrote, and nothing else.`,
 		Example: `  benchpin report ./results
   benchpin report ./results ./results --format markdown
   benchpin report ./results --badge ./au.svg
@@ -49,9 +51,17 @@ written and says so, and the exit code is 4.`,
 				return err
 			}
 			defer done()
+			if format.badge != "" && format.badge != "-" {
+				if err := mustBeReplaceable("--badge", format.badge, "a badge that benchpin wrote", report.IsBadge, found); err != nil {
+					return err
+				}
+			}
 			runs, err := readRecords(cmd.Context(), found)
 			if err != nil {
 				return err
+			}
+			if format.badge == "-" {
+				return report.Badge(a.stdout, runs[0].Record)
 			}
 			if format.badge != "" {
 				if err := writeBadge(format.badge, runs[0].Record); err != nil {

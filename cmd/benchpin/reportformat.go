@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +20,7 @@ type formatFlags struct {
 
 func (f *formatFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.format, "format", "", "print the figures of one or several runs beside each other: table, markdown, csv or json")
-	cmd.Flags().StringVar(&f.badge, "badge", "", "write a badge of one run to this `file` (SVG)")
+	cmd.Flags().StringVar(&f.badge, "badge", "", "write a badge of one run to this `file` (SVG), or to standard output, and nothing else, if it is -")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print the record of one run")
 }
 
@@ -34,6 +33,8 @@ func (f *formatFlags) check(runs int) error {
 		return usagef("--json prints one record, and there are %d runs; --format json prints the figures of several", runs)
 	case f.badge != "" && runs > 1:
 		return usagef("--badge makes a badge of one run, and there are %d", runs)
+	case f.badge == "-" && (f.json || f.format != ""):
+		return usagef("--badge - writes the badge to standard output, and --json and --format something else: choose one, or a file for the badge")
 	case f.format != "":
 		return knownFormat(f.format)
 	}
@@ -76,7 +77,7 @@ func writeBadge(path string, r *record.Record) error {
 	if err := report.Badge(&b, r); err != nil {
 		return err
 	}
-	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+	if err := writeWhole(path, b.Bytes()); err != nil {
 		return fmt.Errorf("badge: %w", err)
 	}
 	return nil

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -56,6 +54,11 @@ func (a *app) reportHTML(ctx context.Context, args []string, f *htmlFlags, remot
 		return err
 	}
 	defer done()
+	if f.file != "-" {
+		if err := mustBeReplaceable("--html", f.file, "a page that benchpin wrote", html.IsPage, results); err != nil {
+			return err
+		}
+	}
 	var runs []html.Run
 	var failed error
 	for _, at := range results {
@@ -118,24 +121,9 @@ func (a *app) writePage(name string, runs []html.Run) error {
 		_, err := a.stdout.Write(b.Bytes())
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".benchpin-report-*")
-	if err != nil {
+	if err := writeWhole(name, b.Bytes()); err != nil {
 		return fmt.Errorf("page: %w", err)
 	}
-	_, err = f.Write(b.Bytes())
-	if err == nil {
-		err = f.Chmod(0o644)
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // the first error is the one that counts
-		return fmt.Errorf("page: %w", err)
-	}
-	_, err = fmt.Fprintf(a.stdout, "page    %s\n", name)
+	_, err := fmt.Fprintf(a.stdout, "page    %s\n", name)
 	return err
 }

@@ -102,7 +102,7 @@ marked incomplete. 130: interrupted; what there is stands in the run folder, mar
 			notify, end := a.notify()
 			defer end()
 			if world.Rank() == 0 {
-				unlive, err := watch.start(a, &notify, data.data)
+				unlive, err := watch.start(a, &notify, data.data, out, data.manifest, journalFile(journal))
 				if err != nil {
 					return err
 				}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -181,7 +182,8 @@ func schema(t *testing.T) *jsonschema.Schema {
 // TestFile appends lines, each a document of the schema, behind what a file has.
 func TestFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "live.jsonl")
-	if err := os.WriteFile(name, []byte("before\n"), 0o600); err != nil {
+	before := `{"schema":"benchpin.live/v1","run":"before"}`
+	if err := os.WriteFile(name, []byte(before+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f, err := OpenFile(name)
@@ -202,7 +204,7 @@ func TestFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
-	if len(lines) != 4 || lines[0] != "before" {
+	if len(lines) != 4 || lines[0] != before {
 		t.Fatalf("found %q", lines)
 	}
 	form := schema(t)
@@ -213,6 +215,42 @@ func TestFile(t *testing.T) {
 		}
 		if err := form.Validate(v); err != nil {
 			t.Errorf("%s: %v", l, err)
+		}
+	}
+}
+
+// TestFileOfSomethingElse: what is not a file of samples stays as it is, to the byte.
+func TestFileOfSomethingElse(t *testing.T) {
+	dir := t.TempDir()
+	for i, content := range []string{"before\n", "{\"media_type\":\"x\"}\n", "\n", "{}", `{"schema":"benchpin.live/v1","run":"half a line`,
+		"{\"schema\":\"benchpin.live/v2\"}\n", "null\n", strings.Repeat("x", 2*longestLine) + "\n", "\x00\x01"} {
+		name := filepath.Join(dir, strconv.Itoa(i))
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenFile(name); !errors.Is(err, ErrUnfit) || !strings.Contains(err.Error(), "something else") {
+			t.Errorf("%.40q: expected a refusal, found %v", content, err)
+		}
+		if found, err := os.ReadFile(name); err != nil || string(found) != content {
+			t.Errorf("%.40q became %.40q: %v", content, found, err)
+		}
+	}
+	empty := filepath.Join(dir, "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{empty, filepath.Join(dir, "new")} {
+		f, err := OpenFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{dir, filepath.Join(dir, "no", "new"), filepath.Join(empty, "new")} {
+		if _, err := OpenFile(name); !errors.Is(err, ErrUnfit) {
+			t.Errorf("%s: expected ErrUnfit, found %v", name, err)
 		}
 	}
 }

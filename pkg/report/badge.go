@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -13,6 +14,14 @@ import (
 
 // mostBadge bounds the characters of a half of a badge.
 const mostBadge = 48
+
+// badgeForm is a whole badge as Badge writes it.
+const badgeForm = `^<svg xmlns="http://www\.w3\.org/2000/svg" width="\d+" height="20" role="img" aria-label="[^"<>\n]*">\n<title>[^<>\n]*</title>\n` +
+	`<rect width="\d+" height="20" rx="3" fill="#444"/>\n<path d="M\d+ 0h\d+a3 3 0 0 1 3 3v14a3 3 0 0 1-3 3h-\d+z" fill="#[0-9a-f]+"/>\n` +
+	`<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11" text-anchor="middle">\n(<text [^<>\n]*>[^<>\n]*</text>\n){2}</g>\n</svg>\n$`
+
+// IsBadge reports whether these are the bytes of a badge, by its whole form: one may be replaced by another.
+func IsBadge(b []byte) bool { return regexp.MustCompile(badgeForm).Match(b) }
 
 // Badge writes a badge of a run as SVG: its workload, and AU, or the mean rate of checkpoints where the run does nothing else. It is green
 // where the threshold is met, red where it is not, and grey where nothing is judged; an incomplete run has no figure. Texts of the record

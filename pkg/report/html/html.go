@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"strings"
 
 	"github.com/benchpin/benchpin/pkg/record"
 	"github.com/benchpin/benchpin/pkg/report"
@@ -79,6 +80,14 @@ func Write(w io.Writer, runs []Run, o Options) error {
 		return fmt.Errorf("writing the page: %w", err)
 	}
 	return nil
+}
+
+// IsPage reports whether a file that begins so is a page that benchpin wrote, by its first lines and the program that it names: one may be
+// replaced by another.
+func IsPage(b []byte) bool {
+	first, _, _ := strings.Cut(pageTemplate, "{{")
+	head, rest, _ := bytes.Cut(b, []byte("\n<style>"))
+	return rest != nil && bytes.HasPrefix(head, []byte(first)) && bytes.Contains(head, []byte("\n<meta name=\"generator\" content=\"benchpin "))
 }
 
 // sheet is the style sheet and the policy that allows it and nothing else: a page that somehow held markup of a record could still load

@@ -369,3 +369,23 @@ func TestAdviceOnThePage(t *testing.T) {
 		}
 	}
 }
+
+// TestIsPage: a page is known by its first lines, and a page of another program, or one that only speaks of benchpin, is none.
+func TestIsPage(t *testing.T) {
+	page := write(t, run(t))
+	if !IsPage([]byte(page)) || !IsPage([]byte(page[:1<<14])) {
+		t.Error("a page is not known again")
+	}
+	for what, other := range map[string]string{
+		"nothing":          "",
+		"of another":       strings.Replace(page, `content="benchpin v1"`, `content="other"`, 1),
+		"the name behind":  strings.Replace(page, `content="benchpin v1"`, `content="other"`, 1) + "\n" + `<meta name="generator" content="benchpin v1">`,
+		"cut in the head":  page[:300],
+		"text before":      "x" + page,
+		"another language": strings.Replace(page, `lang="en"`, `lang="de"`, 1),
+	} {
+		if IsPage([]byte(other)) {
+			t.Errorf("%s: taken for a page", what)
+		}
+	}
+}
