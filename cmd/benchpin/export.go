@@ -45,18 +45,34 @@ func (f *exportFlags) addCard(cmd *cobra.Command, of string) {
 	cmd.Flags().StringVar(&c.Citation, "citation", "", "`text` by which to cite "+of+", BibTeX for preference")
 }
 
-// from opens what is exported. done closes it.
-func (a *app) exportFrom(ctx context.Context, arg string, f *exportFlags) (s *export.Source, done func() error, err error) {
-	dir, remove, err := a.archiveAt(ctx, arg, &f.remote)
-	if err != nil {
-		return nil, nil, err
+// exportFrom opens what is exported to out, "" for standard output. done closes it.
+func (a *app) exportFrom(ctx context.Context, arg, out string, f *exportFlags) (s *export.Source, done func() error, err error) {
+	path, free := arg, func() error { return nil }
+	if pipeline.IsBucket(arg) {
+		if path, free, err = pipeline.FetchManifest(ctx, arg); err != nil {
+			return nil, nil, err
+		}
+	} else {
+		dir, remove, err := a.archiveAt(ctx, arg, &f.remote)
+		if err != nil {
+			return nil, nil, err
+		}
+		path, free = dir, func() error { remove(); return nil }
 	}
-	s, err = export.Open(ctx, dir, f.manifest)
-	if err != nil {
-		remove()
-		return nil, nil, err
+	if s, err = export.Open(ctx, path, f.manifest); err != nil {
+		return nil, nil, errors.Join(err, free())
 	}
-	return s, func() error { defer remove(); return s.Close() }, nil
+	done = func() error { return errors.Join(s.Close(), free()) }
+	if out != "" {
+		err = s.CheckPlace(ctx, out)
+	}
+	if errors.Is(err, export.ErrPlace) {
+		err = &usageError{err}
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, done())
+	}
+	return s, done, nil
 }
 
 func (a *app) exportCroissantCommand() *cobra.Command {
@@ -66,7 +82,8 @@ func (a *app) exportCroissantCommand() *cobra.Command {
 		Use:   "croissant ARCHIVE|REFERENCE|RUN|MANIFEST",
 		Short: "Describe a data set in the Croissant format of MLCommons",
 		Long: `Describe a pinned data set in the Croissant format 1.1, for catalogues and loaders: its files as sets, its manifest with its digest, its recipe
-or lineage as provenance. The document belongs beside manifest.json; --data is where the files lie from there.
+or lineage as provenance. The document belongs beside manifest.json; --data is where the files lie from there. In their folder it would be
+one file more of the data set, and is refused there unless the manifest excludes it ("data pin --exclude").
 
 Croissant demands a licence, a page, a creator and a day of publication, which no manifest knows: they are asked for and never made up.
 Nothing is verified but digests. Standard output is the document.`,
@@ -77,7 +94,7 @@ Nothing is verified but digests. Standard output is the document.`,
 			if err := mustBeNew(out); err != nil {
 				return err
 			}
-			s, done, err := a.exportFrom(cmd.Context(), args[0], &flags)
+			s, done, err := a.exportFrom(cmd.Context(), args[0], out, &flags)
 			if err != nil {
 				return err
 			}
@@ -120,7 +137,7 @@ digests. Standard output is the folder.`,
 			if err := mustBeNew(out); err != nil {
 				return err
 			}
-			s, done, err := a.exportFrom(cmd.Context(), args[0], &flags)
+			s, done, err := a.exportFrom(cmd.Context(), args[0], out, &flags)
 			if err != nil {
 				return err
 			}
@@ -171,7 +188,7 @@ the data set must have at most 1,048,576 files. Standard output is the digest ov
 			if err != nil {
 				return err
 			}
-			s, done, err := a.exportFrom(cmd.Context(), args[0], &flags)
+			s, done, err := a.exportFrom(cmd.Context(), args[0], out, &flags)
 			if err != nil {
 				return err
 			}

@@ -3,11 +3,15 @@ package attest
 import (
 	"bytes"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"strings"
 
 	"github.com/benchpin/benchpin/pkg/attest/internal/limits"
 	"github.com/benchpin/benchpin/pkg/attest/oci"
@@ -26,8 +30,8 @@ const (
 var (
 	// ErrPassword: the password does not open the key, or the key file is damaged; the format cannot tell the two apart.
 	ErrPassword = errors.New("wrong password, or damaged key file")
-	// ErrKeyFile: the file does not hold the one key that was expected.
-	ErrKeyFile = errors.New("not a usable key file")
+	// ErrKeyFile: a file, variable or other text does not hold the one key that was expected.
+	ErrKeyFile = errors.New("not a usable key")
 	// ErrKeyExists: a file is in the place of a new key; keys are never overwritten.
 	ErrKeyExists = errors.New("key file exists already")
 )
@@ -60,7 +64,7 @@ func (p PublicKey) PEM() []byte { return pem.EncodeToMemory(&pem.Block{Type: pem
 func ParsePrivate(data []byte, password func() ([]byte, error)) (*PrivateKey, error) {
 	block, err := onePEM(data)
 	if err != nil {
-		return nil, fmt.Errorf("read private key: %w", err)
+		return nil, fmt.Errorf("read private key: %w%s", err, convertible(data))
 	}
 	der := block.Bytes
 	switch block.Type {
@@ -78,11 +82,11 @@ func ParsePrivate(data []byte, password func() ([]byte, error)) (*PrivateKey, er
 		}
 	default:
 		return nil, fmt.Errorf("read private key: %w: it holds %q, expected %q (make one with `benchpin key generate` or `cosign generate-key-pair`), or "+
-			"unencrypted PKCS #8 (`openssl pkcs8 -topk8 -nocrypt` makes that of others)", ErrKeyFile, block.Type, pemEncrypted)
+			"%q without encryption%s", ErrKeyFile, shorten(block.Type), pemEncrypted, pemPlain, convertible(data))
 	}
 	secret, err := x509.ParsePKCS8PrivateKey(der)
 	if err != nil {
-		return nil, fmt.Errorf("read private key: %w: %w", ErrKeyFile, err)
+		return nil, fmt.Errorf("read private key: %w: what %q holds is damaged, or of another kind; use one of %v, in PKCS #8", ErrKeyFile, block.Type, SigningKinds())
 	}
 	k, err := newPrivateKey(secret)
 	if err != nil {
@@ -98,17 +102,49 @@ func ParsePublic(data []byte) (PublicKey, error) {
 		return PublicKey{}, fmt.Errorf("read public key: %w", err)
 	}
 	if block.Type != pemPublic {
-		return PublicKey{}, fmt.Errorf("read public key: %w: it holds %q, expected %q", ErrKeyFile, block.Type, pemPublic)
+		hint := ""
+		if strings.HasSuffix(block.Type, pemPlain) {
+			hint = "; this is the secret half, give the other one"
+		}
+		return PublicKey{}, fmt.Errorf("read public key: %w: it holds %q, expected %q%s", ErrKeyFile, shorten(block.Type), pemPublic, hint)
 	}
 	key, err := x509.ParsePKIXPublicKey(block.Bytes)
 	if err != nil {
-		return PublicKey{}, fmt.Errorf("read public key: %w: %w", ErrKeyFile, err)
+		return PublicKey{}, fmt.Errorf("read public key: %w: %s", ErrKeyFile, whyNotPublic(block.Bytes))
 	}
 	p, err := NewPublicKey(key)
 	if err != nil {
 		return PublicKey{}, fmt.Errorf("read public key: %w", err)
 	}
 	return p, nil
+}
+
+// convertible is how to make a key of what data holds, for the end of an error; "" where it holds no private key that could be converted.
+func convertible(data []byte) string {
+	if !foreignKey.Match(data) {
+		return ""
+	}
+	return "; `openssl pkcs8 -topk8 -nocrypt -in OLD -out NEW` makes a usable one of it"
+}
+
+// foreignKey finds the private keys that openssl writes in other forms. Before one of them may stand the parameters of its curve.
+var foreignKey = regexp.MustCompile(`-----BEGIN (EC|ENCRYPTED) PRIVATE KEY-----`)
+
+// whyNotPublic says why the content of a public key cannot be used.
+func whyNotPublic(der []byte) string {
+	var info struct {
+		Algorithm pkix.AlgorithmIdentifier
+		Key       asn1.BitString
+	}
+	ec := asn1.ObjectIdentifier{1, 2, 840, 10045, 2, 1} // id-ecPublicKey, RFC 5480 section 2.1.1
+	rest, err := asn1.Unmarshal(der, &info)
+	switch {
+	case err != nil || len(rest) > 0:
+		return "its content is damaged"
+	case info.Algorithm.Algorithm.Equal(ec) && len(info.Key.Bytes) > 0 && (info.Key.Bytes[0] == 2 || info.Key.Bytes[0] == 3):
+		return "its point is compressed; `openssl ec -pubin -in OLD -conv_form uncompressed -out NEW` writes it in full"
+	}
+	return "its content is damaged, or of another kind; use ECDSA over P-256 or P-384, Ed25519 or RSA"
 }
 
 // onePEM returns the one block of a file. Text around it is refused: what reads a file must read all of it.

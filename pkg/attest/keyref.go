@@ -9,10 +9,10 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/sigstore/sigstore/pkg/signature"
 	"github.com/sigstore/sigstore/pkg/signature/kms/cliplugin"
-	"github.com/sigstore/sigstore/pkg/signature/options"
 
 	"github.com/benchpin/benchpin/pkg/attest/internal/limits"
 )
@@ -36,7 +36,8 @@ var scheme = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
 // LoadSigner returns the private key that ref names: a file, env://NAME (an environment variable that holds what the file would), or
 // SCHEME://REST, a key that the program sigstore-kms-SCHEME keeps (Sigstore's plug-in protocol v1, as cosign runs it): a hardware
-// module, a key service. That program is found on PATH, is run for every signature until ctx ends, and gets what is signed.
+// module, a key service. That program is found on PATH, is run for every signature until ctx ends, two
+// minutes at most, and gets what is signed.
 func LoadSigner(ctx context.Context, ref string, from KeySource) (*PrivateKey, error) {
 	name, rest, isRef := strings.Cut(ref, "://")
 	switch {
@@ -96,39 +97,32 @@ func (s KeySource) variable(name string) ([]byte, error) {
 }
 
 // programKey asks the program that keeps a key for the public half, and returns what signs with the hash that goes with it.
-func programKey(ctx context.Context, ref string) (PublicKey, signature.SignerVerifier, error) {
+func programKey(ctx context.Context, ref string) (PublicKey, *keyProgram, error) {
 	name, rest, _ := strings.Cut(ref, "://")
 	if !scheme.MatchString(name) || rest == "" || len(ref) > limits.KeyReferenceBytes {
 		return PublicKey{}, nil, fmt.Errorf("key %q: %w: expected a file, env://NAME, or SCHEME://KEY with a scheme of small letters, digits and dashes",
 			shorten(ref), ErrKeyFile)
 	}
-	fail := func(err error) (PublicKey, signature.SignerVerifier, error) {
+	fail := func(err error) (PublicKey, *keyProgram, error) {
 		if errors.Is(err, exec.ErrNotFound) {
 			return PublicKey{}, nil, fmt.Errorf("key %s: %w, %s%s, is not on PATH; install Sigstore's plug-in for it, or give a key file", ref, ErrKeyProgram,
 				cliplugin.PluginBinaryPrefix, name)
 		}
 		return PublicKey{}, nil, fmt.Errorf("key %s: %w: %w", ref, ErrKeyProgram, err)
 	}
-	program, err := cliplugin.LoadSignerVerifier(ctx, ref, crypto.SHA256)
+	program, err := findKeyProgram(name, rest, limits.KeyProgramSeconds*time.Second)
 	if err != nil {
 		return fail(err)
 	}
-	var key crypto.PublicKey
-	if err := answering(func() (err error) {
-		key, err = program.PublicKey(options.WithContext(ctx))
-		return err
-	}); err != nil {
+	key, err := program.publicKey(ctx)
+	if err != nil {
 		return fail(err)
 	}
 	public, err := NewPublicKey(key)
 	if err != nil {
 		return PublicKey{}, nil, fmt.Errorf("key %s: %w", ref, err)
 	}
-	if public.hash() != crypto.SHA256 {
-		if program, err = cliplugin.LoadSignerVerifier(ctx, ref, public.hash()); err != nil {
-			return fail(err)
-		}
-	}
+	program.hash = public.hash()
 	return public, program, nil
 }
 
@@ -136,32 +130,19 @@ func programKey(ctx context.Context, ref string) (PublicKey, signature.SignerVer
 type programSigner struct {
 	ctx     context.Context // of the command that signs: the interface hands none on
 	ref     string
-	program signature.SignerVerifier
+	program *keyProgram
 }
 
 // PublicKey asks the program for the public half.
-func (s programSigner) PublicKey(opts ...signature.PublicKeyOption) (crypto.PublicKey, error) {
-	return s.program.PublicKey(append(opts, options.WithContext(s.ctx))...)
+func (s programSigner) PublicKey(...signature.PublicKeyOption) (crypto.PublicKey, error) {
+	return s.program.publicKey(s.ctx)
 }
 
 // SignMessage has the program sign a message.
-func (s programSigner) SignMessage(message io.Reader, opts ...signature.SignOption) (sig []byte, err error) {
-	err = answering(func() (err error) {
-		sig, err = s.program.SignMessage(message, append(opts, options.WithContext(s.ctx))...)
-		return err
-	})
+func (s programSigner) SignMessage(message io.Reader, opts ...signature.SignOption) ([]byte, error) {
+	sig, err := s.program.sign(s.ctx, message, opts)
 	if err != nil {
 		return nil, fmt.Errorf("key %s: %w: %w", s.ref, ErrKeyProgram, err)
 	}
 	return sig, nil
-}
-
-// answering turns the panic with which Sigstore's client meets an answer that lacks what was asked for into an error.
-func answering(ask func() error) (err error) {
-	defer func() {
-		if recover() != nil {
-			err = errors.New("its answer lacks what was asked for")
-		}
-	}()
-	return ask()
 }

@@ -51,8 +51,8 @@ func croissantContext() object {
 //
 // Croissant demands licence, page, creator and day of publication. What is missing or wrong is an ErrCard.
 func Croissant(ctx context.Context, s *Source, card Card, data string) ([]byte, error) {
-	err := card.check("Croissant", need{"the licence", card.License != ""}, need{"the URL of the data set's page", card.URL != ""},
-		need{"a creator", card.creators()}, need{"the day of publication", card.Published != ""})
+	err := card.check("Croissant", need{"the licence (--license URL)", card.License != ""}, need{"the data set's page (--url URL)", card.URL != ""},
+		need{"a creator (--creator or --organization NAME)", card.creators()}, need{"the day of publication (--published YYYY-MM-DD)", card.Published != ""})
 	if err != nil {
 		return nil, fmt.Errorf("export croissant: %w", err)
 	}

@@ -149,7 +149,7 @@ func TestCroissantSays(t *testing.T) {
 func TestCardIncomplete(t *testing.T) {
 	s := samples(t)["archive"]
 	_, err := Croissant(t.Context(), s, Card{}, "data")
-	for _, word := range []string{"licence", "page", "creator", "day of publication"} {
+	for _, word := range []string{"licence (--license URL)", "page (--url URL)", "creator (--creator or --organization NAME)", "day of publication (--published"} {
 		if !errors.Is(err, ErrCard) || !strings.Contains(err.Error(), word) {
 			t.Errorf("%s is not demanded: %v", word, err)
 		}

@@ -52,7 +52,7 @@ func Crate(s *Source, card Card) ([]byte, error) {
 	if s.Record == nil {
 		return nil, fmt.Errorf("export ro-crate: %w: expected an archive or a run folder", ErrNoRecord)
 	}
-	if err := card.check("RO-Crate", need{"the licence", card.License != ""}, need{"the day of publication", card.Published != ""}); err != nil {
+	if err := card.check("RO-Crate", need{"the licence (--license URL)", card.License != ""}, need{"the day of publication (--published YYYY-MM-DD)", card.Published != ""}); err != nil {
 		return nil, fmt.Errorf("export ro-crate: %w", err)
 	}
 	r := s.Record

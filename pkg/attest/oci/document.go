@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -23,11 +24,18 @@ type Part struct {
 // writes, so that the layers alone determine the manifest. Errors are *fault.Fault, or wrap one.
 func ParseArchive(raw []byte) ([]Part, error) {
 	var m manifest
+	// What is something else says so first: that it has not the form of an archive follows.
+	var kind struct {
+		ArtifactType string `json:"artifactType"`
+	}
+	if len(raw) <= limits.ManifestBytes && json.Unmarshal(raw, &kind) == nil && kind.ArtifactType != ArtifactType {
+		return nil, fault.New(fault.MediaType, "artifactType", fmt.Sprintf("expected %s, found %.100q: this is no archive of benchpin", ArtifactType, kind.ArtifactType))
+	}
 	if err := readDocument(raw, &m); err != nil {
 		return nil, err
 	}
 	if m.ArtifactType != ArtifactType {
-		return nil, fault.New(fault.MediaType, "artifactType", fmt.Sprintf("expected %s, found %q: this is no archive of benchpin", ArtifactType, m.ArtifactType))
+		return nil, fault.New(fault.MediaType, "artifactType", fmt.Sprintf("expected %s, found %q", ArtifactType, m.ArtifactType))
 	}
 	if len(m.Layers) == 0 || len(m.Layers) > limits.Layers {
 		return nil, fault.New(fault.Limit, "layers", fmt.Sprintf("expected 1 to %d layers, found %d", limits.Layers, len(m.Layers)))

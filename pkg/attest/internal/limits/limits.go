@@ -21,6 +21,10 @@ const (
 	Keys = 64
 	// KeyReferenceBytes is the length of the longest reference to a key that a program keeps.
 	KeyReferenceBytes = 4096
+	// KeyAnswerBytes is the size of the longest answer of a program that keeps a key, and of what it may say beside.
+	KeyAnswerBytes = 1 << 20
+	// KeyProgramSeconds is how long such a program may take for one answer: somebody may have to touch a token, or type a number.
+	KeyProgramSeconds = 120
 	// KeyFileBytes is the size of the largest key file that is read.
 	KeyFileBytes = 64 << 10
 	// PolicyBytes, PolicyDepth and PolicyValues bound a policy document: its size, its nesting, and how many values it may have.

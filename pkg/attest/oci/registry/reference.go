@@ -36,6 +36,9 @@ func ParseReference(text string) (Reference, error) {
 	bad := func(err error) (Reference, error) {
 		return Reference{}, fmt.Errorf("%q: %w: expected HOST[:PORT]/REPOSITORY[:TAG] or HOST[:PORT]/REPOSITORY@sha256:DIGEST: %v", text, ErrReference, err)
 	}
+	if before, after, found := strings.Cut(text, "://"); found && !strings.ContainsAny(before, "/@") {
+		return bad(fmt.Errorf("write %s, without %s://", after, before))
+	}
 	if !IsReference(host + "/" + path) {
 		return bad(errors.New("it does not begin with a host, such as ghcr.io or localhost:5000"))
 	}

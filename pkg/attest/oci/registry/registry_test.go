@@ -130,6 +130,9 @@ func TestReferences(t *testing.T) {
 			t.Errorf("%q reads as %q", text, r)
 		}
 	}
+	if _, err := ParseReference("http://localhost:5000/a/b:v1"); err == nil || !strings.Contains(err.Error(), "write localhost:5000/a/b:v1, without http://") {
+		t.Errorf("a web address: %v", err)
+	}
 	for text, want := range map[string]bool{"localhost/x": true, "ghcr.io/x": true, "a:5000/x": true, "demo/archive": false, "./a/b": false, "../a/b": false, "/a/b": false, "x": false} {
 		if IsReference(text) != want {
 			t.Errorf("%q is taken for a reference: %v", text, !want)
