@@ -150,6 +150,7 @@ func (j *jobs) benchmark(n int, out string, more ...string) *record.Record {
 
 // One to four processes with one, two and five accelerators each make the record that one process with as many accelerators makes.
 func TestProcessesAsOne(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	j := newJobs(t)
 	j.generate()
 	alone := map[int]*record.Record{}
@@ -176,6 +177,7 @@ func TestProcessesAsOne(t *testing.T) {
 
 // Several processes generate the data set and manifest that one does, byte for byte, and verify it.
 func TestProcessesGenerate(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	j := newJobs(t)
 	j.generate()
 	for n := 2; n <= 4; n++ {
@@ -234,6 +236,7 @@ func TestProcessesOnTwoHosts(t *testing.T) {
 
 // The whole way on several processes ends in an archive that verifies.
 func TestProcessesPipeline(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	j := newJobs(t)
 	if o := j.run(2, "benchpin", "pipeline", "small.yaml", "--dir", "whole", "--accelerators-per-process", "2"); o.code != 0 {
 		t.Fatal(o)
@@ -253,6 +256,7 @@ func saves(r *record.Record) (all []string) {
 
 // A process that was started otherwise, or sees other folders, is named before anything is read, and the job ends with its code.
 func TestProcessesApart(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	j := newJobs(t)
 	j.generate()
 	// Runs as rank 1 what the first argument says, and the program as it is as rank 0.
@@ -333,6 +337,7 @@ exec ./benchpin "$@"
 
 // What several processes find out together ends with the code that one process ends with.
 func TestProcessesCodes(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	j := newJobs(t)
 	j.generate()
 	if o := j.run(2, "benchpin", runArguments("missed", "--set", "metric.au=0.9999")...); o.code != exitThreshold || !strings.Contains(o.stdout, `"status": "complete"`) {
@@ -400,6 +405,7 @@ func TestProcessKilled(t *testing.T) {
 // An interrupt at the launcher is told once at most, and what there is stands in the run folder, marked incomplete. What a launcher prints
 // after it, and ends with, is its own affair: MPICH's ends with 0.
 func TestProcessesInterrupted(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	j := newJobs(t)
 	j.generate()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -81,6 +81,7 @@ func finish(t testing.TB, make func(context.Context, testing.TB, []string, int, 
 
 // One to four processes meet in every way, with one to five accelerators each.
 func TestEverything(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	t.Logf("library: %s", firstLine(Library()))
 	for n := 1; n <= 4; n++ {
 		for _, accelerators := range []int{1, 2, 5} {
@@ -95,6 +96,7 @@ func TestEverything(t *testing.T) {
 
 // A failure ends all processes within seconds, each of them with the reason, and the job with the code of the one that failed.
 func TestFailures(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	for _, c := range []struct {
 		scenario string
 		code     int
@@ -122,6 +124,7 @@ func TestFailures(t *testing.T) {
 
 // A process that does not come to its end holds the others up for 15 s and no longer.
 func TestHang(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	output, code, took := mpirun(t, 3, "hang")
 	if code == 0 || took > 40*time.Second || !strings.Contains(output, "process 0 has failed") || !strings.Contains(output, "not all processes came to their end") {
 		t.Errorf("ended with %d after %v:\n%s", code, took, output)
@@ -130,6 +133,7 @@ func TestHang(t *testing.T) {
 
 // The launcher of one MPI with a program of another makes every process believe that it is alone; that is found out.
 func TestOtherLauncher(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	other := map[string]string{"mpich": "openmpi", "openmpi": "mpich"}[family(t)]
 	output, code, _ := finish(t, command, mpitest.Launcher(t, other), 2, "everything 1")
 	if code == 0 || !strings.Contains(output, "do not belong together") {
@@ -219,6 +223,7 @@ func TestKilled(t *testing.T) {
 
 // An interrupt at the launcher ends all.
 func TestInterrupted(t *testing.T) {
+	t.Parallel() // most of it is waiting
 	ctx, cancel := context.WithTimeout(t.Context(), jobLimit)
 	defer cancel()
 	j, pids := start(ctx, t, mpitest.Launcher(t, family(t)), 2)
