@@ -13,6 +13,7 @@ import (
 	"github.com/benchpin/benchpin/pkg/attest/oci/registry"
 	"github.com/benchpin/benchpin/pkg/audit"
 	"github.com/benchpin/benchpin/pkg/bench"
+	"github.com/benchpin/benchpin/pkg/cluster"
 	"github.com/benchpin/benchpin/pkg/cluster/mpi"
 	"github.com/benchpin/benchpin/pkg/compare"
 	"github.com/benchpin/benchpin/pkg/explain"
@@ -86,6 +87,7 @@ func exitCode(err error) int {
 		audit.ErrNeedBytes,
 		bench.ErrImpossible,
 		bench.ErrUnsupported,
+		cluster.ErrDisagree,
 		export.ErrCard,
 		export.ErrExists,
 		export.ErrModelSigning,

@@ -75,6 +75,7 @@ type app struct {
 	// process is this one's part in a job of several, once it was asked for (world), and errors is where it tells its own failures when
 	// another process speaks for all.
 	process *mpi.Process
+	command *cobra.Command // that is carried out
 	errors  io.Writer
 }
 

@@ -265,6 +265,8 @@ how=$1; shift
 rank=${PMI_RANK:-$OMPI_COMM_WORLD_RANK}
 if [ "$rank" = 1 ]; then case $how in
 workload) set -- "$@" --set train.computation_time=0.003 ;;
+data) set -- "$@" --data elsewhere --out somewhere ;;
+command) set -- data verify --data data --manifest m.json ;;
 folder) exec unshare --mount sh -c 'mount -t tmpfs none data && exec "$@"' hidden ./benchpin "$@" ;;
 results) exec unshare --mount sh -c 'mkdir -p results && mount -t tmpfs none results && exec "$@"' hidden ./benchpin "$@" ;;
 esac; fi
@@ -277,8 +279,10 @@ exec ./benchpin "$@"
 	for _, c := range []struct {
 		how  string
 		want []string
-	}{
-		{"workload", []string{"the processes do not agree: workload: process 0 on ", "process 1 on "}},
+	}{ // what is given otherwise is usage, what cannot be seen is failure
+		{"workload", []string{"the processes do not agree: workload train.computation_time.mean: process 0 on ", " has 0.002, process 1 on ", " 0.003"}},
+		{"data", []string{"the processes do not agree: --data: process 0 on ", " has data, process 1 on ", " elsewhere", "--out: process 0 on ", " somewhere"}},
+		{"command", []string{"command: process 0 on ", " has benchpin run, process 1 on ", " benchpin data verify"}},
 		{"folder", []string{"benchpin: process 1 on ", "the data set data cannot be seen"}},
 		{"results", []string{"process 1 on ", "the results folder results/results is not the one that process 0 on "}},
 	} {
@@ -286,6 +290,9 @@ exec ./benchpin "$@"
 			o := j.run(2, "odd", append([]string{c.how}, runArguments("results/"+c.how)...)...)
 			if o.code == 0 || o.took > 40*time.Second || strings.TrimSpace(o.stdout) != "" || strings.Count(o.stderr, "benchpin: ") != 1 {
 				t.Errorf("want one refusal: %v", o)
+			}
+			if c.how != "folder" && c.how != "results" && o.code != exitUsage {
+				t.Errorf("want code %d: %v", exitUsage, o)
 			}
 			for _, want := range c.want {
 				if !strings.Contains(o.stderr, want) {

@@ -47,7 +47,22 @@ func (a *app) world(ctx context.Context) (*cluster.World, error) {
 			}
 		}
 	}
+	if err := w.Handshake(ctx, a.startedAs()); err != nil {
+		return nil, err
+	}
 	return w, nil
+}
+
+// startedAs is what all processes of a job must have been given alike: the command, and where it reads and writes. What else there is
+// goes into the workload, which is compared by itself, or is each process's own affair.
+func (a *app) startedAs() map[string]string {
+	fields := map[string]string{"command": a.command.CommandPath()}
+	for _, name := range []string{"accelerators", "accelerators-per-process", "archive", "checkpoints", "data", "dir", "journal", "json", "manifest", "out"} {
+		if f := a.command.Flags().Lookup(name); f != nil && f.Changed {
+			fields["--"+name] = f.Value.String()
+		}
+	}
+	return fields
 }
 
 // tightlyBound says what is lost where each of so many processes of a host may use a few processors only and all together leave some idle:
@@ -75,6 +90,7 @@ func tightlyBound(each, processes int, online string) string {
 
 // onlyProcess refuses to carry out a command several times over: each of the processes would do the whole of it.
 func (a *app) onlyProcess(cmd *cobra.Command) error {
+	a.command = cmd
 	if _, together := cmd.Annotations[several]; together || cmd.Name() == "version" || cmd.Name() == "help" {
 		return nil
 	}

@@ -118,11 +118,37 @@ func (o *RunOptions) together(ctx context.Context) error {
 		return fmt.Errorf("terms of process 0: %w", err)
 	}
 	o.ID, o.Out, o.SampleSeed = t.ID, t.Out, t.SampleSeed
-	return o.World.Handshake(ctx, map[string]string{
+	fields := map[string]string{
 		"workload": o.Workload.Digest.String(), "version of benchpin": o.Tool.Version, "commit of benchpin": o.Tool.Commit,
 		"binary of benchpin": o.Tool.Binary, "platform": o.Tool.Platform, "checkpoint folder": o.Checkpoints, "--not-before-value": valueOf(o.NotBefore), "--redact": strconv.FormatBool(o.Redact),
 		"--observer-effect": strconv.FormatBool(o.ObserverEffect), "--overwrite-checkpoints": strconv.FormatBool(o.OverwriteCheckpoints),
-	})
+	}
+	err = o.World.Handshake(ctx, fields)
+	if errors.Is(err, cluster.ErrDisagree) {
+		// Two digests help nobody: all say what stands under each key, and those that differ are named.
+		delete(fields, "workload")
+		flatten(fields, "workload", o.Workload.Canonical)
+		if named := o.World.Handshake(ctx, fields); named != nil {
+			return named
+		}
+	}
+	return err
+}
+
+// flatten puts the values of a JSON document under their paths.
+func flatten(into map[string]string, path string, doc []byte) {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(doc, &object) != nil {
+		into[path] = string(doc)
+		return
+	}
+	for name, value := range object {
+		between := "."
+		if path == "workload" {
+			between = " "
+		}
+		flatten(into, path+between+name, value)
+	}
 }
 
 // sameTool makes sure that all processes are of one program.

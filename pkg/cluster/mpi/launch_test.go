@@ -249,8 +249,8 @@ func TestSilent(t *testing.T) {
 	}
 	_, err := j.end(ctx)
 	_ = syscall.Kill(pids[1], syscall.SIGCONT)
-	if err == nil || ctx.Err() != nil || !strings.Contains(j.output.String(), "process 1 on ") ||
-		!strings.Contains(j.output.String(), "it has not been heard of for") || !gone(pids, 10*time.Second) {
+	if err == nil || ctx.Err() != nil || !strings.Contains(j.output.String(), "rank 0: process 1 on ") ||
+		!strings.Contains(j.output.String(), "rank 2: process 1 on ") || !strings.Contains(j.output.String(), "it has not been heard of for") || !gone(pids, 10*time.Second) {
 		t.Errorf("ended with %v after %v:\n%s", err, time.Since(j.began), j.output.String())
 	}
 }

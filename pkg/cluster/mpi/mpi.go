@@ -55,8 +55,10 @@ func Launched(lookup func(string) (string, bool)) (Launcher, bool) {
 			return Launcher{}, false
 		}
 	}
-	if rank := number("PMIX_RANK", -1); rank >= 0 { // its size is known to the library only
-		return Launcher{Name: "a PMIx launcher", Rank: rank}, true
+	for _, l := range []struct{ name, rank string }{{"PALS", "PALS_RANKID"}, {"a PMIx launcher", "PMIX_RANK"}} {
+		if rank := number(l.rank, -1); rank >= 0 { // the size is known to the library only
+			return Launcher{Name: l.name, Rank: rank}, true
+		}
 	}
 	return Launcher{}, false
 }

@@ -36,6 +36,7 @@ func TestLaunched(t *testing.T) {
 		{"srun", []string{"SLURM_JOB_ID=7", "SLURM_STEP_NUM_TASKS=8", "SLURM_PROCID=2"}, true, "started by srun as process 2 of 8"},
 		{"srun of one", []string{"SLURM_STEP_NUM_TASKS=1", "SLURM_PROCID=0"}, false, ""},
 		{"PMIx alone", []string{"PMIX_RANK=1"}, true, "started by a PMIx launcher"},
+		{"PALS", []string{"PALS_RANKID=0", "PALS_LOCAL_SIZE=2"}, true, "started by PALS"},
 		{"MVAPICH", []string{"MV2_COMM_WORLD_SIZE=2"}, true, "started by MVAPICH's mpirun as one of 2 processes"},
 		{"Flux", []string{"FLUX_JOB_SIZE=2", "FLUX_TASK_RANK=1"}, true, "started by Flux as process 1 of 2"},
 		{"nonsense", []string{"PMI_SIZE=many", "PMIX_RANK=-2"}, false, ""},

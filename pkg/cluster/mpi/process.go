@@ -118,6 +118,9 @@ func (t *thread) end(e *ending) int {
 			t.tellAll(sayGo, string(t.leave.bytes()))
 			break
 		}
+		if t.rank == 0 && len(t.lost) > 0 && t.allButLost() {
+			return t.force(t.allReady().code, "")
+		}
 		if t.over && since.IsZero() {
 			since = time.Now()
 		}
@@ -127,6 +130,16 @@ func (t *thread) end(e *ending) int {
 		time.Sleep(endingEvery)
 	}
 	return t.depart(*t.leave)
+}
+
+// allButLost is true when every process has said its last word but those that cannot.
+func (t *thread) allButLost() bool {
+	for rank := range t.size {
+		if _, said := t.byes[rank]; !said && !t.lost[rank] {
+			return false
+		}
+	}
+	return true
 }
 
 // allReady is what all processes end with, once all have said theirs: the code of process 0, or where that is 0 the largest; but a process

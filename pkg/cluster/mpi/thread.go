@@ -46,6 +46,7 @@ const (
 	sayBeat  = 'b' // this process lives
 	sayAbort = 'a' // reason: the world has ended
 	sayFail  = 'f' // reason: this process ends with a failure
+	sayLost  = 'l' // process, reason: another process is lost, so the world has ended
 	sayBye   = 'e' // bye: this process is ready to end
 	sayGo    = 'g' // bye: all are
 )
@@ -84,7 +85,7 @@ type thread struct {
 	beat     time.Time        // when the last was sent
 	polled   time.Time        // when the library was last asked
 	silent   time.Duration    // for how long the process before this one has said nothing, as far as this one was there to hear it
-	missed   bool
+	lost     map[int]bool
 	fault    *cluster.Notice // another process's failure, to be told when it is due
 	faultDue time.Time
 	dirty    bool // an operation was left in the middle
@@ -120,7 +121,7 @@ func Library() string {
 func startThread(ctx context.Context) (*thread, error) {
 	t := &thread{
 		calls: make(chan *call), aborts: make(chan string, 1), fails: make(chan string, 1), ends: make(chan *ending),
-		notices: make(chan cluster.Notice, 16), outbox: map[int][][]byte{}, byes: map[int]bye{},
+		notices: make(chan cluster.Notice, 16), outbox: map[int][][]byte{}, byes: map[int]bye{}, lost: map[int]bool{},
 	}
 	started := make(chan error, 1)
 	go func() {
@@ -297,6 +298,13 @@ func (t *thread) hear(from int, message []byte) {
 	case sayAbort:
 		t.notice(cluster.Notice{Rank: from, Reason: string(rest)})
 		t.over = true
+	case sayLost:
+		if len(rest) >= 4 {
+			rank := int(binary.LittleEndian.Uint32(rest))
+			t.lost[rank] = true
+			t.notice(cluster.Notice{Rank: rank, Reason: string(rest[4:])})
+			t.over = true
+		}
 	case sayFail:
 		if t.fault == nil {
 			t.fault, t.faultDue = &cluster.Notice{Rank: from, Reason: string(rest)}, time.Now().Add(politeness)
@@ -354,10 +362,12 @@ func (t *thread) tend(now time.Time) {
 		t.fault.Rank, t.faultDue = t.rank, now.Add(time.Hour)
 		t.over = true
 	}
-	if t.silent > silenceLimit && !t.missed {
-		t.missed = true
+	if gone := t.before(); t.silent > silenceLimit && !t.lost[gone] {
+		t.lost[gone] = true
 		t.over = true
-		t.notice(cluster.Notice{Rank: t.before(), Reason: fmt.Sprintf("it has not been heard of for %v: it was killed, is stopped or cut off", silenceLimit)})
+		reason := fmt.Sprintf("it has not been heard of for %v: it was killed, is stopped or cut off", silenceLimit)
+		t.notice(cluster.Notice{Rank: gone, Reason: reason})
+		t.tellAll(sayLost, string(binary.LittleEndian.AppendUint32(nil, uint32(gone)))+reason)
 	}
 }
 
