@@ -28,10 +28,10 @@ const TitlePreregistration = record.PreregistrationName
 // Preregistration is the predicate of type PreregistrationType. All of it follows from a workload and a manifest, before a run, and from a
 // record, after it.
 type Preregistration struct {
-	Workload     ResultWorkload       `json:"workload"`
-	Dataset      PreregisteredDataset `json:"dataset"`
-	Accelerators int                  `json:"accelerators"`
-	Epochs       int                  `json:"epochs"`
+	Workload     PreregisteredWorkload `json:"workload"`
+	Dataset      PreregisteredDataset  `json:"dataset"`
+	Accelerators int                   `json:"accelerators"`
+	Epochs       int                   `json:"epochs"`
 	// OrderSeed is the seed of the order in which samples are read.
 	OrderSeed record.Int `json:"order_seed"`
 	// Verify is how the run compares the data set with its manifest.
@@ -64,7 +64,7 @@ func PreregistrationOf(r *record.Record) (Preregistration, error) {
 		return Preregistration{}, fmt.Errorf("pre-registration: the workload: %w", err)
 	}
 	p := Preregistration{
-		Workload:     ResultWorkload{Name: r.Workload.Name, Digest: r.Workload.Digest},
+		Workload:     PreregisteredWorkload{Name: r.Workload.Name, Digest: r.Workload.Digest, Canonical: r.Workload.Canonical},
 		Dataset:      PreregisteredDataset{Root: r.Dataset.Root, Manifest: r.Dataset.Manifest, Seed: r.Dataset.Seed},
 		Accelerators: r.Plan.Accelerators, Epochs: r.Plan.Epochs, OrderSeed: r.Plan.OrderSeed, Verify: canonical.Benchpin.Verify,
 		Thresholds: map[string]float64{},
@@ -157,6 +157,14 @@ func (p *SignedPreregistration) Differences(run Preregistration, header oci.Dige
 		return nil, err
 	}
 	for _, name := range sortedKeys(is) {
+		if name == "workload" {
+			differ, err := p.Workload.differences(run.Workload)
+			if err != nil {
+				return nil, err
+			}
+			faults = append(faults, differ...)
+			continue
+		}
 		where, same, err := strictjson.Difference(signed[name], is[name], limits.BundleBytes)
 		if err != nil {
 			return nil, err

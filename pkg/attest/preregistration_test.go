@@ -85,13 +85,16 @@ func TestPreregistration(t *testing.T) {
 func TestPreregistrationDiffers(t *testing.T) {
 	k := newKey(t, attest.Ed25519)
 	for part, change := range map[string]func(*attest.Preregistration){
-		"workload":     func(p *attest.Preregistration) { p.Workload.Digest = hexDigest("a") },
-		"dataset":      func(p *attest.Preregistration) { p.Dataset.Seed = "7" },
-		"accelerators": func(p *attest.Preregistration) { p.Accelerators = 4 },
-		"epochs":       func(p *attest.Preregistration) { p.Epochs = 2 },
-		"order_seed":   func(p *attest.Preregistration) { p.OrderSeed = 2 },
-		"verify":       func(p *attest.Preregistration) { p.Verify = "none" },
-		"thresholds":   func(p *attest.Preregistration) { p.Thresholds["au"] = 95 },
+		"workload": func(p *attest.Preregistration) { p.Workload.Digest = hexDigest("a") },
+		// What was signed in full is held to in full, also where the digest says the same.
+		"workload.canonical": func(p *attest.Preregistration) { p.Workload.Canonical = []byte(`{}`) },
+		"workload.name":      func(p *attest.Preregistration) { p.Workload.Name = "another" },
+		"dataset":            func(p *attest.Preregistration) { p.Dataset.Seed = "7" },
+		"accelerators":       func(p *attest.Preregistration) { p.Accelerators = 4 },
+		"epochs":             func(p *attest.Preregistration) { p.Epochs = 2 },
+		"order_seed":         func(p *attest.Preregistration) { p.OrderSeed = 2 },
+		"verify":             func(p *attest.Preregistration) { p.Verify = "none" },
+		"thresholds":         func(p *attest.Preregistration) { p.Thresholds["au"] = 95 },
 	} {
 		_, err := attest.WriteArchive(t.Context(), filepath.Join(t.TempDir(), "a"), registeredRun(t, k, change, nil).input, k)
 		if !errors.Is(err, fault.Preregistration) || !strings.Contains(err.Error(), "preregistration.json: "+part) {
@@ -104,6 +107,59 @@ func TestPreregistrationDiffers(t *testing.T) {
 	for _, part := range []string{"thresholds", "epochs", "accelerators"} {
 		if err == nil || !strings.Contains(err.Error(), "preregistration.json: "+part) {
 			t.Errorf("expected %s to be named, found %v", part, err)
+		}
+	}
+}
+
+// A workload that differs is told key by key, with what was signed and what is run; one that was signed by its digest alone, as earlier versions did,
+// is held to that.
+func TestPreregistrationNamesKeys(t *testing.T) {
+	k := newKey(t, attest.Ed25519)
+	r := registeredRun(t, k, nil, nil)
+	header, err := os.ReadFile(r.input.Manifest)
+	must(t, err)
+	run, err := attest.PreregistrationOf(r.record)
+	must(t, err)
+	signed := run
+	signed.Workload.Canonical = []byte(`{"train": {"epochs": 2, "seed": 1}, "list": [1, 2], "same": {"a": null}, "only": {"signed": true}}`)
+	signed.Workload.Digest = record.Digest(signed.Workload.Canonical)
+	raw, err := attest.SignPreregistration(t.Context(), k, signed, header)
+	must(t, err)
+	p, err := attest.ParsePreregistration(raw)
+	must(t, err)
+	run.Workload.Canonical = []byte(`{"same": {"a": null}, "list": [2, 1], "train": {"seed": 1, "epochs": 3, "more": "x"}}`)
+	faults, err := p.Differences(run, oci.DigestsOf(header))
+	must(t, err)
+	var found []string
+	for _, f := range faults {
+		found = append(found, f.Error())
+	}
+	all := strings.Join(found, "\n")
+	for _, want := range []string{"canonical.train.epochs: ", "expected 2, found 3", "canonical.train.more: ", `expected none, found "x"`, "canonical.list: ",
+		"expected [1,2], found [2,1]", "canonical.only: ", `expected {"signed":true}, found none`} {
+		if !strings.Contains(all, want) {
+			t.Errorf("expected %s in\n%s", want, all)
+		}
+	}
+	if len(faults) != 4 {
+		t.Errorf("4 keys differ, found\n%s", all)
+	}
+	for want, change := range map[string]func(*attest.Preregistration){
+		"": func(*attest.Preregistration) {}, "workload.digest": func(p *attest.Preregistration) { p.Workload.Digest = hexDigest("a") },
+	} {
+		old, err := attest.PreregistrationOf(r.record)
+		must(t, err)
+		run := old
+		old.Workload.Canonical = nil
+		change(&old)
+		raw, err := attest.SignPreregistration(t.Context(), k, old, header)
+		must(t, err)
+		p, err := attest.ParsePreregistration(raw)
+		must(t, err)
+		faults, err := p.Differences(run, oci.DigestsOf(header))
+		must(t, err)
+		if (len(faults) > 0) != (want != "") || (want != "" && !strings.Contains(faults[0].Error(), want)) {
+			t.Errorf("by digest alone: expected %q, found %v", want, faults)
 		}
 	}
 }
