@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/benchpin/benchpin/pkg/bench"
+	"github.com/benchpin/benchpin/pkg/bench/checkpoint"
 	"github.com/benchpin/benchpin/pkg/environment"
 	"github.com/benchpin/benchpin/pkg/manifest"
 	"github.com/benchpin/benchpin/pkg/record"
@@ -522,6 +523,15 @@ func TestBucketPlaces(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	// A server that refuses says nothing of what stands there.
+	refusing := &s3test.Proxy{Fault: func(_ int64, w http.ResponseWriter, _ *http.Request) bool {
+		return s3test.Refuse(w, http.StatusForbidden, "SignatureDoesNotMatch", "")
+	}}
+	s3test.Environment(t, refusing.Start(t, "http://127.0.0.1:1"))
+	_, err := Pipeline(t.Context(), Options{Workload: small(t, inBucket()...), Dir: t.TempDir(), Tool: testTool(t)})
+	if err == nil || errors.Is(err, checkpoint.ErrForeign) || !strings.Contains(err.Error(), "AWS_SECRET_ACCESS_KEY") {
+		t.Errorf("refused: %v", err)
 	}
 	for folder, want := range map[string]string{"sets/small": "s3://data/sets/small", "./sets/": "s3://data/sets", "/sets": "s3://data/sets", "s3://data/x": "s3://data/x", "./": "s3://data"} {
 		w := small(t, inBucket("dataset.data_folder="+folder)...)

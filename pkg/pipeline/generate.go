@@ -145,6 +145,9 @@ const CacheAuto = "auto"
 // ErrPinned is wrapped by the error about a manifest that Pin would have to replace.
 var ErrPinned = errors.New("a manifest of other content stands there")
 
+// errNothingBelow is the error about an address that no object is below: a bucket has no folders that could be missing.
+var errNothingBelow = errors.New("there is no object below it; correct the address")
+
 // Pin hashes every file of a folder as it is, and writes the manifest. A manifest that stands there already is never replaced, since it
 // may hold a recipe that pinning cannot find again: when it lists the same files with the same bytes, and excludes and
 // was derived from what o says, its header is returned, and otherwise the error wraps ErrPinned. Group
@@ -199,6 +202,9 @@ func pin(ctx context.Context, o PinOptions) (manifest.Header, error) {
 		err := manifest.Build(ctx, st, layout.to(dst), manifest.BuildOptions{Workers: o.Workers, Exclude: exclude, Cache: cache, Progress: func(files, bytes int64) {
 			o.progress("pin", files, -1, bytes, -1)
 		}})
+		if err == nil && layout.files == 0 && IsBucket(o.Data) {
+			err = errNothingBelow
+		}
 		if err == nil {
 			err = layout.find(ctx, st)
 		}

@@ -32,6 +32,7 @@ type layoutOf struct {
 	manifest.Adder
 	asked  *PinLayout
 	paths  []string
+	files  int64 // that were added
 	layout *manifest.Layout
 }
 
@@ -60,6 +61,7 @@ func newLayoutOf(asked *PinLayout) (*layoutOf, error) {
 
 // Add adds an entry and keeps its path.
 func (l *layoutOf) Add(e manifest.Entry) error {
+	l.files++
 	if l.asked != nil {
 		l.paths = append(l.paths, e.Path)
 	}
@@ -72,6 +74,7 @@ func (l *layoutOf) AddGroups(e manifest.Entry, groups [][32]byte) error {
 	if !ok {
 		return l.Add(e)
 	}
+	l.files++
 	if l.asked != nil {
 		l.paths = append(l.paths, e.Path)
 	}

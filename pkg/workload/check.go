@@ -41,6 +41,10 @@ func (d *decoder) check(w *Workload) {
 		d.errs = append(d.errs, &Error{Position: d.given[path], Path: path, Msg: msg, Hint: hint})
 	}
 	s, m, r, c := &w.Dataset, &w.Model, &w.Reader, &w.Checkpoint
+	if tellsMore(w.Storage.StorageOptions.EndpointURL) {
+		refuse(optionsPath+".endpoint_url", "an address with a user, a password or a query in it", "give credentials as access_key_id and secret_access_key, or in "+
+			"the environment")
+	}
 	if len(s.RecordDims) > 0 && s.RecordLengthBytesStdev > 0 {
 		refuse("dataset.record_length_bytes_stdev", "a spread has no meaning with record_dims", "remove one of the two")
 	}

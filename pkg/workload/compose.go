@@ -30,6 +30,8 @@ type composer struct {
 func (c *composer) value(n *node, path string, depth int) {
 	indent := strings.Repeat("  ", depth)
 	switch {
+	case path != "" && path != optionsPath && confides(c.secret, path, n.raw):
+		c.b.WriteString(" '" + masked + "'\n")
 	case n.kind == mapKind && len(n.fields) > 0:
 		c.b.WriteByte('\n')
 		for _, f := range n.fields {

@@ -20,9 +20,9 @@ type Position struct {
 func (p Position) String() string {
 	switch {
 	case p.Override != "" && p.Column > 0:
-		return fmt.Sprintf("override %q, column %d", p.Override, p.Column)
+		return fmt.Sprintf("override %q, column %d", discreet(p.Override), p.Column)
 	case p.Override != "":
-		return fmt.Sprintf("override %q", p.Override)
+		return fmt.Sprintf("override %q", discreet(p.Override))
 	case p.Line > 0:
 		return fmt.Sprintf("%s:%d:%d", printable(p.File), p.Line, p.Column)
 	}

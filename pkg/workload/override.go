@@ -96,7 +96,7 @@ func (o override) shown() string {
 			return name + "=***"
 		}
 	}
-	return o.text
+	return discreet(o.text)
 }
 
 // apply applies o to the file's sections.

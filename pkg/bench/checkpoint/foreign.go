@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+
+	"github.com/benchpin/benchpin/pkg/store"
 )
 
 // ErrForeign is matched by the error about a file that stands where a checkpoint goes and is not what the run would write there.
@@ -31,8 +33,10 @@ func (p *Plan) Own(st Opener, pt Point, rank int) error {
 			return fmt.Errorf("%w: %s has %d bytes, and the checkpoint %d", ErrForeign, path, other.Found, other.Expected)
 		case errors.As(err, &other):
 			return fmt.Errorf("%w: %s differs from the checkpoint at byte %d (%s)", ErrForeign, path, other.Offset, other.Part)
-		default:
+		case errors.Is(err, store.ErrIrregular):
 			return fmt.Errorf("%w: %w", ErrForeign, err)
+		default:
+			return fmt.Errorf("look at what stands where a checkpoint goes: %w", err)
 		}
 	}
 	return nil

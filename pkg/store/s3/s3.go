@@ -236,13 +236,16 @@ func endpoint(given, region string) (host string, secure bool, err error) {
 	if given == "" {
 		return "s3." + region + ".amazonaws.com", true, nil
 	}
-	typed := given
+	shown := given
+	if strings.ContainsAny(given, "@?") {
+		shown = "of an address with a user, a password or a query, which is not shown"
+	}
 	if !strings.Contains(given, "://") {
 		given = "https://" + given
 	}
 	u, err := url.Parse(given)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.User != nil {
-		return "", false, fmt.Errorf("endpoint %q: expected http://HOST[:PORT] or https://HOST[:PORT]", typed)
+		return "", false, fmt.Errorf("endpoint %q: expected http://HOST[:PORT] or https://HOST[:PORT]; credentials have variables of their own", shown)
 	}
 	return u.Host, u.Scheme == "https", nil
 }
