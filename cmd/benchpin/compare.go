@@ -30,7 +30,7 @@ func (a *app) compareCommand() *cobra.Command {
 		Short:   "Compare runs with the first one, and tell differences from noise",
 		GroupID: groupMain,
 		Long: `Compare each run with the first one: every figure in both, their ratio, its confidence interval from the step times, and whether the
-difference is more than the noise of the steps. Several runs of one configuration are summarised. A run is a run folder, an archive in
+difference is more than the noise of the steps. Several runs of one configuration are summarised, each once. A run is a run folder, an archive in
 OCI layout, or a reference to one in a registry; the step times must be those that the record names, and signatures are not checked: "benchpin verify" does that.
 
 Runs that are no like things are refused, with what differs: an incomplete run, another data root, another schedule, other rules, another

@@ -97,6 +97,7 @@ func exitCode(err error) int {
 		mpi.ErrLauncher,
 		mpi.ErrNoMPI,
 		pipeline.ErrInsideData,
+		pipeline.ErrInsideResult,
 		pipeline.ErrNeedData,
 		pipeline.ErrNeedManifest,
 		pipeline.ErrNeedReads,

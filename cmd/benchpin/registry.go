@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/benchpin/benchpin/pkg/attest/oci/registry"
+	"github.com/benchpin/benchpin/pkg/pipeline"
 )
 
 // registryFlags are the flags of the commands that speak with a registry.
@@ -47,6 +48,17 @@ func (a *app) archiveAt(ctx context.Context, arg string, f *registryFlags) (dir 
 	}
 	a.noteOthers(pulled)
 	return dir, done, nil
+}
+
+// notRunFolder refuses a run folder where an archive is needed: nothing there is signed, and nothing but the record could be looked at.
+func notRunFolder(arg string) error {
+	if _, err := os.Lstat(filepath.Join(arg, "oci-layout")); err == nil {
+		return nil
+	}
+	if _, err := os.Lstat(filepath.Join(arg, pipeline.RecordName)); err != nil {
+		return nil
+	}
+	return usagef("%s is a run folder, and an archive is needed; \"benchpin attest %s --manifest MANIFEST --archive FOLDER --key KEY\" makes one of it", arg, arg)
 }
 
 // resultAt is where a result is read from, and what it was asked for by.
@@ -96,6 +108,9 @@ Credentials are those of docker and podman, credential helpers included. TLS is 
 		Example: "  benchpin push ./demo/archive localhost:5000/results/quickstart:v1",
 		Args:    exactly("ARCHIVE", "REFERENCE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := notRunFolder(args[0]); err != nil {
+				return err
+			}
 			pushed, err := registry.Push(cmd.Context(), args[0], args[1], a.registryOptions(&flags))
 			if err != nil {
 				return err

@@ -115,6 +115,9 @@ func (a *app) completeReplay(cmd *cobra.Command, f *replayFlags) error {
 }
 
 func (a *app) replay(cmd *cobra.Command, arg string, f *replayFlags) error {
+	if err := notRunFolder(arg); err != nil {
+		return err
+	}
 	if err := a.completeReplay(cmd, f); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -64,14 +65,22 @@ func (a *app) reportHTML(ctx context.Context, args []string, f *htmlFlags, remot
 	for _, at := range results {
 		path := at.path
 		run, err := pipeline.ReportRun(ctx, path)
+		damage := err
+		if err != nil && f.given() {
+			// What does not verify has a page too, which says so, as long as there is a record to speak of.
+			run, err = pipeline.ReportDamaged(ctx, path)
+		}
 		if err != nil {
-			return err
+			return cmp.Or(damage, err)
 		}
 		run.Name = at.name
 		if run.Archive != "" && f.given() {
 			notHeld, err := verifyForPage(ctx, path, trusted, demands, &run)
 			if err != nil {
 				return err
+			}
+			if damage != nil && notHeld == nil {
+				return damage
 			}
 			if failed == nil && notHeld != nil {
 				failed = fmt.Errorf("%s: %w", at.name, notHeld)

@@ -53,6 +53,9 @@ third-party or reproduced. It follows from which keys signed what.`,
 			if err := review.check(); err != nil {
 				return err
 			}
+			if err := notRunFolder(args[0]); err != nil {
+				return err
+			}
 			trusted, demands, err := accept.resolve(cmd.Context(), a, false)
 			if err != nil {
 				return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/benchpin/benchpin/pkg/record"
@@ -86,6 +87,28 @@ type Described struct {
 	Chunks int   `json:"chunks"`
 }
 
+// Same says that a run is one that was named before, by its run id: one measurement and no repetition.
+type Same struct {
+	Run int    `json:"run"`
+	As  int    `json:"as"`
+	ID  string `json:"id"`
+}
+
+// same finds the runs that were named before, as a run folder and its archive are.
+func same(runs []Run) []Same {
+	var out []Same
+	first := map[string]int{}
+	for i := range runs {
+		id := runs[i].Record.ID
+		if at, named := first[id]; named && id != "" {
+			out = append(out, Same{i, at, id})
+		} else {
+			first[id] = i
+		}
+	}
+	return out
+}
+
 // Method is how the intervals came about.
 type Method struct {
 	Name       string  `json:"name"`
@@ -101,10 +124,12 @@ type Result struct {
 	Anyway  bool        `json:"anyway"`
 	Runs    []Described `json:"runs"`
 	// Unlike and Context are how the runs differ from the first.
-	Unlike         []Difference    `json:"unlike"`
-	Context        []Difference    `json:"context"`
-	Method         Method          `json:"method"`
-	Comparisons    []Against       `json:"comparisons"`
+	Unlike      []Difference `json:"unlike"`
+	Context     []Difference `json:"context"`
+	Method      Method       `json:"method"`
+	Comparisons []Against    `json:"comparisons"`
+	// Same are the runs that are one before them: summaries count them once.
+	Same           []Same          `json:"same,omitempty"`
 	Configurations []Configuration `json:"configurations"`
 }
 
@@ -142,7 +167,8 @@ func Compare(runs []Run, anyway bool, o Options) (*Result, error) {
 	for i := range runs[1:] {
 		res.Comparisons = append(res.Comparisons, Against{i + 1, against(&runs[0], &runs[i+1], o)})
 	}
-	res.Configurations = configurations(runs)
+	res.Same = same(runs)
+	res.Configurations = configurations(runs, res.Same)
 	return res, nil
 }
 
@@ -313,11 +339,14 @@ func better(name string) string {
 	return Lower
 }
 
-// configurations summarises the runs that have all in common.
-func configurations(runs []Run) []Configuration {
+// configurations summarises the runs that have all in common, each once.
+func configurations(runs []Run, again []Same) []Configuration {
 	var groups [][]int
 next:
 	for i := range runs {
+		if slices.ContainsFunc(again, func(s Same) bool { return s.Run == i }) {
+			continue
+		}
 		for g, members := range groups {
 			first := runs[members[0]].Record
 			if len(Unlike(first, runs[i].Record)) == 0 && len(Context(first, runs[i].Record)) == 0 {

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -30,7 +31,7 @@ func runOf(t *testing.T, name string, m madeUp, seed uint64) Run {
 	}
 	canonical := []byte(`{"metric":{"au":0.9},"reader":{"read_threads":4},"train":{"epochs":2}}`)
 	return Run{Name: name, Steps: s, Record: &record.Record{
-		ID: "20261130T141500Z-3f9c2a", Status: record.StatusComplete,
+		ID: fmt.Sprintf("20261130T141500Z-%06x", seed), Status: record.StatusComplete,
 		Workload:   record.Workload{Name: "w", Digest: record.Digest(canonical), Canonical: canonical},
 		Dataset:    record.Dataset{Root: "blake3:1"},
 		Transcript: record.Transcript{Root: "blake3:2", Expected: "blake3:2"},
@@ -90,6 +91,29 @@ func TestCompare(t *testing.T) {
 	// Another machine is no reason to refuse, and another configuration.
 	runs[1].Record.Environment.Host.Name = "other"
 	if res, err = Compare(runs, false, Options{}); err != nil || res.Refused || len(res.Context) != 1 || !slices.Equal(res.Configurations[0].Runs, []int{0, 2}) {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// TestRunNamedTwice: one measurement is no repetition, whatever it is called.
+func TestRunNamedTwice(t *testing.T) {
+	a, b := runOf(t, "a", fast(), 1), runOf(t, "b", slow(), 2)
+	again := a
+	again.Name = "archive of a"
+	res, err := Compare([]Run{a, again}, false, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(res.Configurations) != 0 || len(res.Comparisons) != 1 || !slices.Equal(res.Same, []Same{{1, 0, a.Record.ID}}) {
+		t.Errorf("%+v", res)
+	}
+	if res, err = Compare([]Run{a, again, b, again}, false, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if len(res.Configurations) != 1 || !slices.Equal(res.Configurations[0].Runs, []int{0, 2}) || !slices.Equal(res.Same, []Same{{1, 0, a.Record.ID}, {3, 0, a.Record.ID}}) {
+		t.Errorf("%+v", res)
+	}
+	if res, err = Compare([]Run{a, b}, false, Options{}); err != nil || res.Same != nil {
 		t.Errorf("%+v, %v", res, err)
 	}
 }

@@ -37,6 +37,9 @@ func (r *Result) grids() []report.Grid {
 	for i, d := range r.Runs {
 		runs.Rows = append(runs.Rows, []string{letter(i), d.Name, d.ID, d.Workload, d.Status, strconv.FormatInt(d.Steps, 10)})
 	}
+	for _, s := range r.Same {
+		runs.Notes = append(runs.Notes, fmt.Sprintf("%s is %s: both are run %s, one measurement, which no summary counts twice", letter(s.Run), letter(s.As), s.ID))
+	}
 	out = append(out, runs)
 	for _, a := range r.Comparisons {
 		out = append(out, r.comparison(&a))

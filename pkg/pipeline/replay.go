@@ -96,6 +96,9 @@ func Replay(ctx context.Context, o ReplayOptions) (*ReplayResult, error) {
 	if o.Scope != ReplayAll {
 		r.out.Scope = string(o.Scope)
 	}
+	if err := r.apart(); err != nil {
+		return r.out, err
+	}
 	if err := r.open(ctx); err != nil {
 		return r.out, err
 	}

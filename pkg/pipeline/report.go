@@ -18,11 +18,29 @@ import (
 
 // ReportRun reads what a page shows of a run: the record of a run folder or archive, and a summary of its step times, which must be those
 // that the record names. The digests of an archive are checked, and no signature is. Memory does not grow with the number of steps.
-func ReportRun(ctx context.Context, path string) (run html.Run, err error) {
+func ReportRun(ctx context.Context, path string) (html.Run, error) {
 	r, err := OpenResult(ctx, path)
 	if err != nil {
-		return run, err
+		return html.Run{}, err
 	}
+	return reportOf(ctx, path, r, false)
+}
+
+// ReportDamaged is ReportRun for an archive that is damaged: what can be read of it, which is its record at least. Step times that are not those
+// of the record are left out. It is for a page that says that the archive does not verify.
+func ReportDamaged(ctx context.Context, path string) (html.Run, error) {
+	l, err := oci.Read(ctx, path)
+	if err != nil {
+		return html.Run{}, err
+	}
+	r := &Result{Archive: true, layout: l}
+	if err := r.recordOfArchive(); err != nil {
+		return html.Run{}, errors.Join(fmt.Errorf("archive %s: %w", path, err), l.Close())
+	}
+	return reportOf(ctx, path, r, true)
+}
+
+func reportOf(ctx context.Context, path string, r *Result, damaged bool) (run html.Run, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	run = html.Run{Name: path, Record: r.Record, Digest: oci.DigestsOf(r.RecordBytes).Blake3Digest().String()}
 	if r.Archive {
@@ -34,6 +52,10 @@ func ReportRun(ctx context.Context, path string) (run html.Run, err error) {
 			continue
 		}
 		if *to, err = r.series(ctx, f); err != nil {
+			if damaged && ctx.Err() == nil {
+				*to = nil
+				continue
+			}
 			return run, fmt.Errorf("%s of %s: %w", f.Name, path, err)
 		}
 	}

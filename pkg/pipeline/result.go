@@ -59,6 +59,11 @@ func (r *Result) fromArchive() error {
 	if err := r.layout.Err(); err != nil {
 		return refused{err}
 	}
+	return r.recordOfArchive()
+}
+
+// recordOfArchive reads the record, whatever is wrong with the rest of the archive.
+func (r *Result) recordOfArchive() error {
 	blob := r.blob(attest.TitleRecord)
 	if blob == nil {
 		return refused{fmt.Errorf("it holds no %s", attest.TitleRecord)}
