@@ -281,7 +281,7 @@ func TestAnyScheduleHasItsOwnRoot(t *testing.T) {
 		"Lanes":    func(s *Schedule) { s.Sampling, s.Lanes = sampler.Iterative, 2 },
 		"Buffer":   func(s *Schedule) { s.Sampling, s.Lanes, s.Buffer = sampler.Stream, 2, 1 },
 		"After":    func(s *Schedule) { s.After = 5 },
-		"Reads":    func(s *Schedule) { s.Reads = loader.FormFile },
+		"Reads":    func(s *Schedule) { s.Reads = loader.FormFile }, "NotBefore": func(s *Schedule) { s.NotBefore = "a public value" },
 	}
 	for name, change := range changes {
 		s := base
