@@ -47,7 +47,8 @@ func (f *exportFlags) addCard(cmd *cobra.Command, of string) {
 
 // exportFrom opens what is exported to out, "" for standard output. done closes it.
 func (a *app) exportFrom(ctx context.Context, arg, out string, f *exportFlags) (s *export.Source, done func() error, err error) {
-	path, free := arg, func() error { return nil }
+	var path string
+	var free func() error
 	if pipeline.IsBucket(arg) {
 		if path, free, err = pipeline.FetchManifest(ctx, arg); err != nil {
 			return nil, nil, err
