@@ -267,6 +267,7 @@ if [ "$rank" = 1 ]; then case $how in
 workload) set -- "$@" --set train.computation_time=0.003 ;;
 data) set -- "$@" --data elsewhere --out somewhere ;;
 command) set -- data verify --data data --manifest m.json ;;
+runtime) export GOMAXPROCS=1 GOGC=off AWS_ENDPOINT_URL_S3=http://user:PwSecret@elsewhere:1 ;;
 folder) exec unshare --mount sh -c 'mount -t tmpfs none data && exec "$@"' hidden ./benchpin "$@" ;;
 results) exec unshare --mount sh -c 'mkdir -p results && mount -t tmpfs none results && exec "$@"' hidden ./benchpin "$@" ;;
 esac; fi
@@ -283,6 +284,8 @@ exec ./benchpin "$@"
 		{"workload", []string{"the processes do not agree: workload train.computation_time.mean: process 0 on ", " has 0.002, process 1 on ", " 0.003"}},
 		{"data", []string{"the processes do not agree: --data: process 0 on ", " has data, process 1 on ", " elsewhere", "--out: process 0 on ", " somewhere"}},
 		{"command", []string{"command: process 0 on ", " has benchpin run, process 1 on ", " benchpin data verify"}},
+		{"runtime", []string{"AWS_ENDPOINT_URL: process 0 on ", " http://elsewhere:1\n", "GOGC: process 0 on ", " has 100, process 1 on ", " off\n", "GOMAXPROCS: process 0 on ",
+			" 1\n"}},
 		{"folder", []string{"benchpin: process 1 on ", "the data set data cannot be seen"}},
 		{"results", []string{"process 1 on ", "the results folder results/results is not the one that process 0 on "}},
 	} {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/benchpin/benchpin/pkg/cluster"
 	"github.com/benchpin/benchpin/pkg/cluster/mpi"
+	"github.com/benchpin/benchpin/pkg/environment"
 )
 
 // several is the annotation of commands that several processes of a job carry out together. All others run as one.
@@ -50,7 +51,23 @@ func (a *app) world(ctx context.Context) (*cluster.World, error) {
 	if err := w.Handshake(ctx, a.startedAs()); err != nil {
 		return nil, err
 	}
+	if err := a.surrounded(ctx, w); err != nil {
+		return nil, err
+	}
 	return w, nil
+}
+
+// surrounded refuses processes whose environments would make one figure of several measurements, and warns of machines that differ.
+func (a *app) surrounded(ctx context.Context, w *cluster.World) error {
+	if w.Size() == 1 {
+		return nil
+	}
+	e := environment.ToBeAlike(func(name string) string { value, _ := a.lookupenv(name); return value })
+	told, err := w.Surrounded(ctx, cluster.Surroundings{Job: e.Job, Host: e.Host, Told: e.Told})
+	if told != "" {
+		a.notef("benchpin: warning: the machines differ: %s", told)
+	}
+	return err
 }
 
 // startedAs is what all processes of a job must have been given alike: the command, and where it reads and writes. What else there is

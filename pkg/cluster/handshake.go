@@ -121,26 +121,35 @@ func (w *World) exchange(ctx context.Context, fields map[string]string, judge fu
 
 // differences says in which fields which processes differ from process 0, in the order of fields.
 func differences(all []map[string]string, node func(int) string) string {
+	ranks := make([]int, len(all))
+	for r := range all {
+		ranks[r] = r
+	}
+	return list(differing(all, ranks, node))
+}
+
+// differing says in which fields which of some processes differ from the first of them, in the order of fields.
+func differing(all []map[string]string, ranks []int, node func(int) string) (lines []string) {
+	first := ranks[0]
 	names := map[string]bool{}
-	for _, fields := range all {
-		for name := range fields {
+	for _, r := range ranks {
+		for name := range all[r] {
 			names[name] = true
 		}
 	}
-	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		groups := map[string][]int{} // what is found there, and where
-		for r, fields := range all {
-			if value := valueOf(fields, name); value != valueOf(all[0], name) {
+		for _, r := range ranks {
+			if value := valueOf(all[r], name); value != valueOf(all[first], name) {
 				groups[value] = append(groups[value], r)
 			}
 		}
 		for _, value := range slices.SortedFunc(maps.Keys(groups), func(a, b string) int { return groups[a][0] - groups[b][0] }) {
-			lines = append(lines, fmt.Sprintf("%s: %s has %s, %s %s", name, processName(0, node(0)), valueOf(all[0], name),
+			lines = append(lines, fmt.Sprintf("%s: %s has %s, %s %s", name, processName(first, node(first)), valueOf(all[first], name),
 				processNames(groups[value], node), value))
 		}
 	}
-	return list(lines)
+	return lines
 }
 
 // failures says which processes failed, of what.

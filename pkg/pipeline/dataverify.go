@@ -62,6 +62,9 @@ func VerifyData(ctx context.Context, o VerifyDataOptions) (h manifest.Header, re
 		return h, report, err
 	}
 	defer st.Close()
+	if err := o.seen(ctx, m, st); err != nil {
+		return h, report, err
+	}
 	v := manifest.VerifyOptions{Workers: o.Workers, Groups: groups, MetadataOnly: o.MetadataOnly}
 	processes := int64(1)
 	if several(o.World) {
@@ -77,6 +80,51 @@ func VerifyData(ctx context.Context, o VerifyDataOptions) (h manifest.Header, re
 	}
 	report, err = o.joined(ctx, report, err)
 	return h, report, err
+}
+
+// looksFor is how many files a process looks for to know that it sees a data set.
+const looksFor = 16
+
+// seen names the processes that see none of the first files where others do: they look into another folder, or into one that is not mounted,
+// and would call every file of their share missing. Files that nobody sees are for the comparison to name.
+func (o *VerifyDataOptions) seen(ctx context.Context, m *manifest.Manifest, st DataStore) error {
+	if !several(o.World) {
+		return nil
+	}
+	sees := []int64{0}
+	var missing error
+	stop := errors.New("one is enough")
+	looked := 0
+	err := m.Entries(ctx, func(e manifest.Entry) error {
+		_, err := st.Stat(e.Path)
+		if err == nil {
+			sees[0] = 1
+			return stop
+		}
+		if missing == nil {
+			missing = err
+		}
+		if looked++; looked == looksFor {
+			return stop
+		}
+		return nil
+	})
+	if errors.Is(err, stop) {
+		err = nil
+	}
+	if err := agreed(ctx, o.World, err); err != nil {
+		return err
+	}
+	own := sees[0] == 1
+	if err := o.World.Allreduce(ctx, sees, cluster.Max); err != nil {
+		return err
+	}
+	var blind error
+	if !own && sees[0] == 1 {
+		blind = fmt.Errorf("the data set %s cannot be seen, and other processes see it: %w; give all processes the same folder, on a file system "+
+			"that all hosts have mounted", o.Data, missing)
+	}
+	return agreed(ctx, o.World, blind)
 }
 
 // openPinned opens a manifest, and the digests of groups that stand beside it.
