@@ -14,12 +14,23 @@ import (
 // The engine pays a few stores into memory of each accelerator's own for it, and sums that are added while the accelerator sleeps.
 type Live struct {
 	counts atomic.Pointer[func() live.Counts]
+	// What Dropping was told.
+	dropped, toDrop atomic.Int64
+}
+
+// Dropping tells, while the data set is dropped from the page cache before an epoch (Options.Evict), of how many files that was done, and of
+// how many it is to be done: 0 when it is over.
+func (l *Live) Dropping(done, all int64) {
+	l.dropped.Store(done)
+	l.toDrop.Store(all)
 }
 
 // Counts is what the run has come to; false when none has begun.
 func (l *Live) Counts() (live.Counts, bool) {
 	if f := l.counts.Load(); f != nil {
-		return (*f)(), true
+		c := (*f)()
+		c.Dropped, c.ToDrop = l.dropped.Load(), l.toDrop.Load()
+		return c, true
 	}
 	return live.Counts{}, false
 }

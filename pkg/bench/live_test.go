@@ -86,6 +86,36 @@ func TestLiveEndsAsTheRecord(t *testing.T) {
 	}
 }
 
+// TestLiveDropping: while the page cache is emptied before an epoch, whoever looks sees how far that is, and nothing of it in between.
+func TestLiveDropping(t *testing.T) {
+	w := testWorkload(func(w *workload.Workload) { w.Train.Epochs, w.Train.ComputationTime = 2, constant(100*ms) })
+	w.Dataset.NumFilesTrain = 8
+	w.Benchpin.ColdCache = workload.ColdEpoch
+	var l Live
+	seen := 0
+	simulate(t, w, func(t *testing.T) *sim { return newSim(t, w.Dataset.NumFilesTrain, 1, 120*ms, 0, 0) }, func(o *Options) {
+		o.Live = &l
+		o.Evict = func(context.Context) error {
+			for done := range int64(8) {
+				l.Dropping(done, 8)
+				if c, ok := l.Counts(); !ok || c.Dropped != done || c.ToDrop != 8 {
+					t.Errorf("after %d of 8 files: %+v, %v", done, c, ok)
+				}
+				seen++
+			}
+			l.Dropping(0, 0)
+			return nil
+		}
+	}, func(t *testing.T, _ *Plan, _ *Result, err error) {
+		if c, _ := l.Counts(); err != nil || c.Dropped != 0 || c.ToDrop != 0 {
+			t.Errorf("in the end: %+v, %v", c, err)
+		}
+	})
+	if seen != 16 {
+		t.Errorf("%d files were dropped before 2 epochs, expected 16", seen)
+	}
+}
+
 // TestLiveShowsWhatHangs looks at a run in which nothing has moved for a while: no step ends, and the wait is seen all the same.
 func TestLiveShowsWhatHangs(t *testing.T) {
 	w := testWorkload(func(w *workload.Workload) { w.Train.ComputationTime = constant(100 * ms) })

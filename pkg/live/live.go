@@ -52,7 +52,7 @@ const (
 // String is the name of a part of the work in samples.
 func (w Work) String() string { return [...]string{"open", "read", "decode", "preprocess"}[w] }
 
-// Counts is what a run has come to at one moment. All counts grow. Of a run of several processes samples and bytes are those of all, which
+// Counts is what a run has come to at one moment. All counts grow, but for Dropped. Of a run of several processes samples and bytes are those of all, which
 // keep in step, and everything else is of this one.
 type Counts struct {
 	// Elapsed is the time since the timed part began.
@@ -80,6 +80,8 @@ type Counts struct {
 	Spent [Phases]time.Duration
 	// Worked is how long readers have worked on the batches of steps that ended.
 	Worked [Works]time.Duration
+	// Dropped is how many of ToDrop files have been dropped from the page cache, while that goes on before an epoch; else ToDrop is 0.
+	Dropped, ToDrop int64
 	// Device is what this process has read from block devices so far, since whenever; nil where the kernel does not tell.
 	Device *int64
 }

@@ -304,10 +304,14 @@ func TestLine(t *testing.T) {
 	only := Counts{Elapsed: 4e9, Steps: 3, Step: 1, Epoch: 1, Epochs: 1, Bytes: 5e9, BytesTotal: 12e9, Spent: [Phases]time.Duration{Checkpoint: 4e9}}
 	waits := made(4)
 	waits.Spent[Load] += 8 * time.Second
+	drops := made(4)
+	drops.Dropped, drops.ToDrop = 512, 8192
 	for _, c := range []struct {
 		counts Counts
 		want   string
 	}{
+		{drops, "epoch 1 of 2, step 4 of 10, 20 % done; 4.00 samples/s, 400 B/s now; 4.00 samples/s, 400 B/s overall; AU 50.00 % so far; " +
+			"dropping the data set from the page cache: 512 of 8,192 files; about 16s left"},
 		{made(4), "epoch 1 of 2, step 4 of 10, 20 % done; 4.00 samples/s, 400 B/s now; 4.00 samples/s, 400 B/s overall; AU 50.00 % so far; " +
 			"slowest now: computing (50 %); about 16s left"},
 		{waits, "epoch 1 of 2, step 4 of 10, 20 % done; 4.00 samples/s, 400 B/s now; 4.00 samples/s, 400 B/s overall; AU 50.00 % so far; " +
@@ -319,6 +323,19 @@ func TestLine(t *testing.T) {
 	} {
 		if got := followed(t, c.counts)[0]; got.Line() != c.want {
 			t.Errorf("expected %s\n   found %s", c.want, got.Line())
+		}
+	}
+}
+
+// TestScreenOfDropping: who waits before an epoch sees for what, and nothing of it when it is over.
+func TestScreenOfDropping(t *testing.T) {
+	c := made(4)
+	for _, toDrop := range []int64{0, 8192} {
+		c.ToDrop = toDrop
+		s := followed(t, c)[0]
+		text := strings.Join(s.lines(), "\n")
+		if strings.Contains(text, "dropping the data set from the page cache: 0 of 8,192 files") != (toDrop > 0) || strings.Contains(text, "dropping") != (toDrop > 0) {
+			t.Errorf("%d files to drop:\n%s", toDrop, text)
 		}
 	}
 }

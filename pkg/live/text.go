@@ -52,7 +52,9 @@ func (s *Sample) Line() string {
 	if s.AU != nil {
 		parts = append(parts, "AU "+auText(*s.AU)+" so far")
 	}
-	if s.Slowest != "" {
+	if t := s.dropText(); t != "" {
+		parts = append(parts, "dropping "+t)
+	} else if s.Slowest != "" {
 		parts = append(parts, s.slowText())
 	}
 	if s.Left != nil {
@@ -81,6 +83,14 @@ func (s *Sample) done() float64 {
 		return float64(s.Bytes) / float64(s.BytesTotal)
 	}
 	return 0
+}
+
+// dropText says how far the page cache was emptied, while nothing else goes on.
+func (s *Sample) dropText() string {
+	if s.counts.ToDrop == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the data set from the page cache: %s of %s files", group(s.counts.Dropped), group(s.counts.ToDrop))
 }
 
 // slowText names the slowest stage, and the wait that it is a part of.
@@ -137,6 +147,7 @@ func (s *Sample) lines() []string {
 		}
 		add("AU", text)
 	}
+	add("dropping", s.dropText())
 	if s.Slowest != "" {
 		text := stageText(s.Slowest)
 		var parts []string

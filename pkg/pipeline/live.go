@@ -12,6 +12,7 @@ func (r *run) follow(o *bench.Options) (end func()) {
 		return func() {}
 	}
 	o.Progress, o.Live = nil, new(bench.Live)
+	r.dropping = o.Live.Dropping
 	return live.Follow(live.Options{Run: r.ID, Counts: o.Live.Counts, Each: r.Live})
 }
 

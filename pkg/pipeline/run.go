@@ -183,6 +183,8 @@ type run struct {
 	stamped bool
 	// attempt is what the journal has of the run; nil without a journal.
 	attempt *attempt
+	// dropping is told how far dropping the data set from the page cache has come; nil where nobody looks at the run.
+	dropping func(done, all int64)
 	// used are the buckets of the timed part.
 	used []usedBucket
 	// cpuInfo and memInfo are what DLIO's files tell of the host.

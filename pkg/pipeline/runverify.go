@@ -165,13 +165,24 @@ func (r *run) resident() *record.Int {
 
 // evict drops the files that the run reads from the page cache.
 func (r *run) evict(ctx context.Context) error {
+	var done, all int64
+	if r.dropping != nil {
+		for _, p := range r.parts() {
+			all += int64(p.count) * int64(1+len(p.companions))
+		}
+		defer r.dropping(0, 0)
+	}
 	for name := range r.read() {
+		if r.dropping != nil {
+			r.dropping(done, all)
+		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if err := r.data.Evict(name); err != nil {
 			return err
 		}
+		done++
 	}
 	if r.w.Benchpin.ColdCache == workload.ColdAll {
 		return dropAll()
