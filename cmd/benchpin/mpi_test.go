@@ -304,6 +304,11 @@ exec ./benchpin "$@"
 			}
 		})
 	}
+	o := j.run(2, "odd", "folder", "data", "verify", "--data", "data", "--manifest", "m.json")
+	if o.code != exitFailure || !strings.Contains(o.stderr, "benchpin: process 1 on ") || !strings.Contains(o.stderr, "the data set data cannot be seen") ||
+		strings.Contains(o.stderr, "missing") || strings.Count(o.stderr, "benchpin: ") != 1 {
+		t.Errorf("data verify where one process does not see the data: %v", o)
+	}
 }
 
 // The credentials of a bucket have to reach every process: the one that has none is named, and so is what is missing.
