@@ -60,6 +60,9 @@ read, if the manifest has its group digests beside it; the proof has a few kilob
 			if o.Range != nil && o.Data == "" {
 				return usagef("--range: expected --data FOLDER: a range is proven from the bytes of the file")
 			}
+			if err := mustBeNew(outPath); err != nil {
+				return err
+			}
 			notify, end := a.notify()
 			defer end()
 			o.Notify = notify
@@ -108,7 +111,7 @@ func parseRange(s string) (r [2]int64, err error) {
 	return r, nil
 }
 
-// writeProof writes a new file; one that is there is replaced as a whole.
+// writeProof writes a new file, and nothing over one that is there.
 func writeProof(path string, b []byte) error {
 	if err := pipeline.WriteFile(path, b); err != nil {
 		return fmt.Errorf("proof: %w", err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -28,8 +29,16 @@ func fileOf(dir, name string) (record.File, error) {
 	return record.File{Name: name, Size: record.Int(n), Blake3: manifest.FormatDigest([32]byte(h.Sum(nil))).String()}, nil
 }
 
-// WriteFile writes a file for a command: whole or not at all, in place of one that is there.
-func WriteFile(path string, b []byte) error { return writeFile(path, b) }
+// WriteFile writes a new file for a command: whole or not at all. Where something stands already, be it a device, nothing is written and the
+// error wraps fs.ErrExist.
+func WriteFile(path string, b []byte) error {
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("write %s: %w: nothing is written over; choose another file", path, fs.ErrExist)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return writeFile(path, b)
+}
 
 // writeFile writes a new file that is there whole or not at all, and brings it to the device.
 func writeFile(path string, b []byte) (err error) {
