@@ -221,7 +221,8 @@ func TestKilled(t *testing.T) {
 	t.Logf("the longest end took %v", longest)
 }
 
-// An interrupt at the launcher ends all.
+// An interrupt at the launcher ends all, and they say why. The launcher's own code says nothing: MPICH's is 0 where its processes ended by
+// themselves before it did.
 func TestInterrupted(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	ctx, cancel := context.WithTimeout(t.Context(), jobLimit)
@@ -230,7 +231,7 @@ func TestInterrupted(t *testing.T) {
 	if err := j.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := j.end(ctx); err == nil || ctx.Err() != nil || !gone(pids, 10*time.Second) {
+	if _, err := j.end(ctx); ctx.Err() != nil || !gone(pids, 10*time.Second) || !strings.Contains(j.output.String(), "signal received") {
 		t.Errorf("ended with %v:\n%s", err, j.output.String())
 	}
 }
