@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"path/filepath"
 	"strings"
@@ -170,17 +169,10 @@ func (r *run) lookAtBucket(ctx context.Context) error {
 		at := r.files.byEntry[index]
 		index++
 		g.Go(func() error {
-			info, err := r.data.StatSettled(e.Path)
-			wanted := &manifest.Side{Size: e.Size, Digest: manifest.FormatDigest(e.Digest)}
-			switch {
-			case errors.Is(err, fs.ErrNotExist):
-				return &manifest.MismatchError{Kind: manifest.Missing, Path: e.Path, Expected: wanted}
-			case err != nil:
+			info, err := r.lookAt(e)
+			if err != nil {
 				return err
-			case info.Size != e.Size:
-				return &manifest.MismatchError{Kind: manifest.Changed, Path: e.Path, Expected: wanted, Found: &manifest.Side{Size: info.Size}}
 			}
-			info.Path = ""
 			known[at] = info
 			return nil
 		})

@@ -16,6 +16,22 @@ import (
 	"github.com/benchpin/benchpin/pkg/workload"
 )
 
+// lookAt takes the identity of one file, which must be there with its size. The path is left out: it is the manifest's.
+func (r *run) lookAt(e manifest.Entry) (store.Info, error) {
+	info, err := r.data.StatSettled(e.Path)
+	wanted := &manifest.Side{Size: e.Size, Digest: manifest.FormatDigest(e.Digest)}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return info, &manifest.MismatchError{Kind: manifest.Missing, Path: e.Path, Expected: wanted}
+	case err != nil:
+		return info, err
+	case info.Size != e.Size:
+		return info, &manifest.MismatchError{Kind: manifest.Changed, Path: e.Path, Expected: wanted, Found: &manifest.Side{Size: info.Size}}
+	}
+	info.Path = ""
+	return info, nil
+}
+
 // look takes the identity of every file before a run whose data set is verified after it: what is hashed then must be what was read.
 func (r *run) look(ctx context.Context) error {
 	if IsBucket(r.Data) {
@@ -28,17 +44,10 @@ func (r *run) look(ctx context.Context) error {
 			index++
 			return nil
 		}
-		info, err := r.data.StatSettled(e.Path)
-		wanted := &manifest.Side{Size: e.Size, Digest: manifest.FormatDigest(e.Digest)}
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return &manifest.MismatchError{Kind: manifest.Missing, Path: e.Path, Expected: wanted}
-		case err != nil:
+		info, err := r.lookAt(e)
+		if err != nil {
 			return err
-		case info.Size != e.Size:
-			return &manifest.MismatchError{Kind: manifest.Changed, Path: e.Path, Expected: wanted, Found: &manifest.Side{Size: info.Size}}
 		}
-		info.Path = ""
 		known[r.files.byEntry[index]] = info
 		index++
 		again = again || fresh(info, now)

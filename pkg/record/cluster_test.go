@@ -28,21 +28,7 @@ func clustered() *Record {
 }
 
 func TestClusterRoundTrip(t *testing.T) {
-	r := clustered()
-	b := mustCanonical(t, r)
-	if err := ValidateSchema(b); err != nil {
-		t.Error(err)
-	}
-	back, err := Parse(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p := back.Check(); p != nil {
-		t.Error(p)
-	}
-	if string(mustCanonical(t, back)) != string(b) {
-		t.Error("written again it is not the same")
-	}
+	roundTrips(t, clustered())
 }
 
 // TestCheckFindsInCluster changes one thing at a time, and exactly the field named must be found.
