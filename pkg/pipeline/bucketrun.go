@@ -159,15 +159,19 @@ func (m *bucketMeter) Look(context.Context) (bench.StorageLook, error) {
 // lookingAtOnce is how many objects are asked for at once: each takes a way to the server and back.
 const lookingAtOnce = 64
 
-// lookAtBucket is look of objects. Their identity is that of their content, so that one that is new needs no second look.
-func (r *run) lookAtBucket(ctx context.Context) error {
+// lookAtBucket takes the identities of this process's share of the objects. An identity is that of the content, so that one that is new needs
+// no second look.
+func (r *run) lookAtBucket(ctx context.Context) ([]store.Info, error) {
 	known := make([]store.Info, len(r.files.byEntry))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(lookingAtOnce)
 	index := 0
 	err := r.manifest.Entries(gctx, func(e manifest.Entry) error {
-		at := r.files.byEntry[index]
+		at, mine := r.files.byEntry[index], r.mine(index)
 		index++
+		if !mine {
+			return nil
+		}
 		g.Go(func() error {
 			info, err := r.lookAt(e)
 			if err != nil {
@@ -182,8 +186,7 @@ func (r *run) lookAtBucket(ctx context.Context) error {
 		err = werr
 	}
 	if err != nil {
-		return fmt.Errorf("look at the data set: %w", err)
+		err = fmt.Errorf("look at the data set: %w", err)
 	}
-	r.known = known
-	return nil
+	return known, err
 }

@@ -35,7 +35,8 @@ func (r *run) lookAt(e manifest.Entry) (store.Info, error) {
 // look takes the identity of every file before a run whose data set is verified after it: what is hashed then must be what was read.
 func (r *run) look(ctx context.Context) error {
 	if IsBucket(r.Data) {
-		return r.lookAtBucket(ctx)
+		known, err := r.lookAtBucket(ctx)
+		return r.looked(ctx, known, err)
 	}
 	known := make([]store.Info, len(r.files.byEntry))
 	index, now, again := 0, time.Now(), false
@@ -62,6 +63,11 @@ func (r *run) look(ctx context.Context) error {
 			return r.look(ctx)
 		}
 	}
+	return r.looked(ctx, known, err)
+}
+
+// looked joins what the processes found out about their shares of the files.
+func (r *run) looked(ctx context.Context, known []store.Info, err error) error {
 	if err := agreed(ctx, r.World, err); err != nil {
 		return err
 	}
